@@ -49,10 +49,16 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 		return r.deleteNode(ctx, a)
 	case vanish:
 		return r.vanish(ctx, a)
-	case fallSilent:
-		return r.fallSilent(ctx, a)
+	case fallSilent, spoilNode:
+		return r.fallIll(ctx, a)
+	case failToJoin:
+		r.kubelets.failNext()
 	case report:
-		r.kubelets.reportAgain()
+		r.kubelets.mend()
+	case blackout:
+		return r.blackout(ctx, a)
+	case endBlackout:
+		r.kubelets.goDark()
 	default:
 		done, err := r.change(ctx, a)
 		// The object may have gone since it was listed, and the core writes as well.

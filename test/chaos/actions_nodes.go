@@ -1,15 +1,20 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/remediation"
 )
 
 // rotate gives the core another kubeconfig and takes the old one back.
@@ -63,23 +68,61 @@ func (r *run) vanish(ctx context.Context, a action) (string, error) {
 	return instance.id + " of " + instance.name, r.account.vanish(instance)
 }
 
-// fallSilent lets a Node become Unknown, as the node lifecycle controller does when its kubelet does not report. The health check finds
-// that after silentFor, if the kubelet does not report again before.
-func (r *run) fallSilent(ctx context.Context, a action) (string, error) {
-	list := &corev1.NodeList{}
-	if err := r.plane.direct.List(ctx, list); err != nil {
+// fallIll lets a Node become Unknown, as the node lifecycle controller does when its kubelet does not report, or have a condition that says
+// that it is broken. The health check or the default policy finds that after illFor, if it does not end before. Every other time it meets
+// a Node whose Machine has replaced another one, if there is any: that is a retry.
+func (r *run) fallIll(ctx context.Context, a action) (string, error) {
+	nodes, machines := &corev1.NodeList{}, &clusterv1.MachineList{}
+	if err := r.plane.direct.List(ctx, nodes); err != nil {
 		return "", errors.Wrap(err, "listing Nodes")
 	}
-	node, ok := pickOf(list.Items, a.pick)
-	if !ok {
-		return "none there", nil
+	if err := r.listAll(ctx, machines); err != nil {
+		return "", err
 	}
-	r.kubelets.fallSilent(node.UID)
-	return node.Name, nil
+	replacements := sets.New[string]()
+	for i := range machines.Items {
+		if remediation.RecordOf(&machines.Items[i]) != nil {
+			replacements.Insert(machines.Items[i].Spec.ProviderID)
+		}
+	}
+	all := nodes.Items
+	if a.amount < 0.5 {
+		all = slices.DeleteFunc(slices.Clone(all), func(n corev1.Node) bool { return !replacements.Has(n.Spec.ProviderID) })
+	}
+	node, ok := pickOf(all, a.pick)
+	if !ok {
+		if node, ok = pickOf(nodes.Items, a.pick); !ok {
+			return "none there", nil
+		}
+	}
+	if a.act == fallSilent {
+		r.kubelets.fallSilent(node.UID)
+		return node.Name, nil
+	}
+	condition := nodeConditions[a.pick/7%uint64(len(nodeConditions))]
+	r.kubelets.spoil(node.UID, condition)
+	return node.Name + " " + string(condition), nil
 }
 
-// reportUnowned has the kubelets report of Machines that nobody replaces. The others stay silent, and so have to be replaced.
-func (r *run) reportUnowned(ctx context.Context) error {
+// blackout lets six to nine of ten Nodes become Unknown: more than both limits above which nothing is replaced.
+func (r *run) blackout(ctx context.Context, a action) (string, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.plane.direct.List(ctx, nodes); err != nil {
+		return "", errors.Wrap(err, "listing Nodes")
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return cmp.Compare(a.UID, b.UID) })
+	n := int(float64(len(nodes.Items))*(0.6+0.3*a.amount) + 0.5)
+	uids := make([]types.UID, 0, n)
+	for i := range nodes.Items[:n] {
+		uids = append(uids, nodes.Items[i].UID)
+	}
+	r.kubelets.goDark(uids...)
+	return fmt.Sprintf("%d of %d", n, len(nodes.Items)), nil
+}
+
+// mendUnowned has the kubelets report of Machines that nobody replaces. The others stay as they are, and so have to be replaced.
+func (r *run) mendUnowned(ctx context.Context) error {
+	r.kubelets.failNoMore()
 	machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
 	if err := r.listAll(ctx, machines); err != nil {
 		return err
@@ -94,9 +137,13 @@ func (r *run) reportUnowned(ctx context.Context) error {
 		}
 	}
 	for _, instance := range r.account.machines() {
+		if !unowned.Has(instance.name) {
+			continue
+		}
+		r.kubelets.joinAfterAll(instance.id)
 		for _, node := range nodes.Items {
-			if node.Spec.ProviderID == instance.providerID && unowned.Has(instance.name) {
-				r.kubelets.reportAgain(node.UID)
+			if node.Spec.ProviderID == instance.providerID {
+				r.kubelets.mend(node.UID)
 			}
 		}
 	}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/remediation"
 )
 
 // moment is one change of one object. Versions order the changes of all kinds: they share one etcd.
@@ -36,6 +38,10 @@ type moment struct {
 	deleting bool
 	// preserved means that a Machine is kept for inspection, and nobody has ended that.
 	preserved bool
+	// retry is the number of replacements before this Machine, each of which became unhealthy as well.
+	retry int
+	// held is why a set does not replace its unhealthy Machines; "" if it does.
+	held string
 	// ended is when the deletion began, to the second.
 	ended time.Time
 	// limit is how many Machines a set or a deployment may have by its spec.
@@ -111,7 +117,11 @@ func (h *history) add(object client.Object, gone bool) {
 	case *clusterv1.Machine:
 		m.kind = "Machine"
 		m.preserved = preserved(o)
+		if record := remediation.RecordOf(o); record != nil {
+			m.retry = record.Retry
+		}
 	case *clusterv1.MachineSet:
+		m.held = heldBecause(o)
 		m.kind, m.limit, m.observed = "MachineSet", int(ptr.Deref(o.Spec.Replicas, 1)), o.Status.ObservedGeneration
 	case *clusterv1.MachineDeployment:
 		m.kind, m.limit = "MachineDeployment", int(ptr.Deref(o.Spec.Replicas, 1))+surge(o)
@@ -135,6 +145,12 @@ func (h *history) write(path string) error {
 		}
 		if m.preserved {
 			text.WriteString(" preserved")
+		}
+		if m.retry > 0 {
+			fmt.Fprintf(&text, " retry %d", m.retry)
+		}
+		if m.held != "" {
+			fmt.Fprintf(&text, " replaces none: %s", m.held)
 		}
 		if m.kind != "Machine" {
 			fmt.Fprintf(&text, " at most %d, generation %d, observed %d", m.limit, m.generation, m.observed)

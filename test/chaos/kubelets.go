@@ -32,15 +32,13 @@ type kubelets struct {
 	cached, direct client.Client
 	note           func(format string, args ...any)
 
-	mu       sync.Mutex
-	vanished map[string]bool
+	mu  sync.Mutex
+	ill illness
 	// alike says that Nodes are named after their Machines, as Millwright's own bootstrap provider does it; otherwise they have the host
 	// names that the cloud gives their instances, as a kubelet takes them by default.
 	alike  bool
 	due    map[string]time.Time
 	random *rand.Rand
-	// silent are the Nodes whose kubelets do not report.
-	silent sets.Set[types.UID]
 	// scheduled are the Nodes that have got their Pod.
 	scheduled sets.Set[types.UID]
 }
@@ -51,9 +49,8 @@ func newKubelets(account account, cached, direct client.Client, note func(string
 		cached:    cached,
 		direct:    direct,
 		note:      note,
-		vanished:  map[string]bool{},
+		ill:       newIllness(),
 		due:       map[string]time.Time{},
-		silent:    sets.New[types.UID](),
 		scheduled: sets.New[types.UID](),
 		alike:     seed/2%2 == 0,
 		random:    rand.New(rand.NewPCG(seed, 7)), // Chaos, not secrets.
@@ -101,6 +98,9 @@ func (k *kubelets) look(ctx context.Context, now time.Time) error {
 			continue
 		}
 		if now.Before(due) {
+			continue
+		}
+		if k.fails(instance.id) {
 			continue
 		}
 		delete(k.due, instance.id)

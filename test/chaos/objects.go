@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,14 +18,23 @@ import (
 
 const (
 	clusterName = "chaos"
+	// checkName is the MachineHealthCheck's.
+	checkName = "half"
 	// configTemplate is the bootstrap template of all, machineTemplates are those that rollouts change between.
 	configTemplate = "any"
 	// waveLabel goes from a template to its Machines and from there to their Nodes, without a rollout.
 	waveLabel = "node.cluster.x-k8s.io/wave"
 	// markLabel is put on single Machines by hand.
 	markLabel = "node.cluster.x-k8s.io/mark"
-	// silentFor is how long a kubelet may fall silent until its Machine is unhealthy.
-	silentFor = time.Second
+	// illFor is how long a Node may be ill until its Machine is unhealthy, startupFor how long a Machine may take to become a Node: a few
+	// times as long as it does without faults.
+	illFor     = time.Second
+	startupFor = 10 * time.Second
+	// checkLabel is on the Machines that the health check is for; the default policy of the core is for the others.
+	checkLabel = "chaos.millwright.dev/check"
+	// stopAbove, of a Cluster, and checkedStopAbove, of what the health check is for, are the shares of unhealthy Machines above which
+	// nothing is replaced.
+	stopAbove, checkedStopAbove = "50%", "55%"
 	// setLabelKey has the name of the MachineSet that no deployment owns.
 	setLabelKey = "chaos.millwright.dev/set"
 )
@@ -46,6 +56,8 @@ type shape struct {
 type group struct {
 	name     string
 	replicas int
+	// checked means that the health check is for its Machines.
+	checked bool
 	// surge and unavailable are those of a deployment's rollouts.
 	surge, unavailable intstr.IntOrString
 }
@@ -55,12 +67,12 @@ func shapeOf(n int) shape {
 	part := func(percent int) int { return max(n*percent/100, 2) }
 	return shape{
 		deployments: []group{
-			{"surging", part(28), intstr.FromString("30%"), intstr.FromInt32(0)},
-			{"shrinking", part(22), intstr.FromInt32(0), intstr.FromString("25%")},
-			{"steady", part(15), intstr.FromInt32(1), intstr.FromInt32(1)},
-			{"doomed", part(10), intstr.FromInt32(1), intstr.FromInt32(0)},
+			{"surging", part(28), true, intstr.FromString("30%"), intstr.FromInt32(0)},
+			{"shrinking", part(22), false, intstr.FromInt32(0), intstr.FromString("25%")},
+			{"steady", part(15), true, intstr.FromInt32(1), intstr.FromInt32(1)},
+			{"doomed", part(10), false, intstr.FromInt32(1), intstr.FromInt32(0)},
 		},
-		sets:   []group{{name: "set-a", replicas: part(10)}, {name: "set-b", replicas: part(8)}},
+		sets:   []group{{name: "set-a", replicas: part(10), checked: true}, {name: "set-b", replicas: part(8)}},
 		single: part(7),
 	}
 }
@@ -79,18 +91,27 @@ func (r *run) foundations() []client.Object {
 	return objects
 }
 
-// healthCheck is for all Machines. A Node that joins late is no failure here.
+// healthCheck is for about half of the Machines. Those of its conditions but Ready are the ones that the default policy goes by as well.
 func (r *run) healthCheck() *clusterv1.MachineHealthCheck {
-	condition := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
-		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To(int32(silentFor.Seconds()))}
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
+		return clusterv1.UnhealthyNodeCondition{Type: kind, Status: status, TimeoutSeconds: ptr.To(int32(illFor.Seconds()))}
 	}
-	return &clusterv1.MachineHealthCheck{ObjectMeta: r.meta("all"), Spec: clusterv1.MachineHealthCheckSpec{
+	unhealthy := []clusterv1.UnhealthyNodeCondition{
+		condition(corev1.NodeReady, corev1.ConditionUnknown), condition(corev1.NodeReady, corev1.ConditionFalse),
+	}
+	for _, kind := range nodeConditions {
+		unhealthy = append(unhealthy, condition(kind, corev1.ConditionTrue))
+	}
+	return &clusterv1.MachineHealthCheck{ObjectMeta: r.meta(checkName), Spec: clusterv1.MachineHealthCheckSpec{
 		ClusterName: clusterName,
-		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.ClusterNameLabel: clusterName}},
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{checkLabel: "yes"}},
 		Checks: clusterv1.MachineHealthCheckChecks{
-			NodeStartupTimeoutSeconds: ptr.To[int32](0),
-			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{condition(corev1.ConditionUnknown), condition(corev1.ConditionFalse)},
+			NodeStartupTimeoutSeconds: ptr.To(int32(startupFor.Seconds())),
+			UnhealthyNodeConditions:   unhealthy,
 		},
+		Remediation: clusterv1.MachineHealthCheckRemediation{TriggerIf: clusterv1.MachineHealthCheckRemediationTriggerIf{
+			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromString(checkedStopAbove)),
+		}},
 	}}
 }
 
@@ -140,9 +161,18 @@ func (r *run) deployment(g group) *clusterv1.MachineDeployment {
 				Type:          clusterv1.RollingUpdateMachineDeploymentStrategyType,
 				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: &g.surge, MaxUnavailable: &g.unavailable},
 			}},
-			Template: r.templateSpec(labels, machineTemplates[0]),
+			Template: r.templateSpec(g.machineLabels(labels), machineTemplates[0]),
 		},
 	}
+}
+
+// machineLabels are those of its Machines, by which it selects them and the health check may.
+func (g group) machineLabels(selector map[string]string) map[string]string {
+	labels := maps.Clone(selector)
+	if g.checked {
+		labels[checkLabel] = "yes"
+	}
+	return labels
 }
 
 func (r *run) machineSet(g group) *clusterv1.MachineSet {
@@ -151,7 +181,7 @@ func (r *run) machineSet(g group) *clusterv1.MachineSet {
 		ObjectMeta: r.meta(g.name),
 		Spec: clusterv1.MachineSetSpec{
 			ClusterName: clusterName, Replicas: ptr.To(int32(g.replicas)), Selector: metav1.LabelSelector{MatchLabels: labels},
-			Template: r.templateSpec(labels, machineTemplates[0]),
+			Template: r.templateSpec(g.machineLabels(labels), machineTemplates[0]),
 		},
 	}
 }

@@ -26,7 +26,9 @@ const (
 	vanish           act = "let an instance vanish"
 	deleteInfra      act = "delete an infrastructure machine"
 	fallSilent       act = "let a kubelet fall silent"
-	report           act = "let all kubelets report again"
+	spoilNode        act = "set a condition of a Node that says it is broken"
+	failToJoin       act = "let the next machine never become a Node"
+	report           act = "let all kubelets report again, and all be well"
 	preserve         act = "preserve a Machine"
 	pauseMachine     act = "pause a Machine"
 	pauseSet         act = "pause a MachineSet"
@@ -44,6 +46,8 @@ const (
 	startProvider act = "start the provider"
 	outage        act = "the target cluster is gone"
 	endOutage     act = "the target cluster is back"
+	blackout      act = "most kubelets fall silent at once"
+	endBlackout   act = "those kubelets report again"
 	storm         act = "more faults"
 	endStorm      act = "usual faults"
 )
@@ -64,8 +68,10 @@ var weights = []struct {
 	{deleteNode, 8},
 	{vanish, 4},
 	{deleteInfra, 3},
-	{fallSilent, 6},
-	{report, 4},
+	{fallSilent, 8},
+	{spoilNode, 8},
+	{failToJoin, 3},
+	{report, 2},
 	{preserve, 4},
 	{pauseMachine, 4},
 	{pauseSet, 2},
@@ -113,6 +119,7 @@ func makePlan(o Options) []action {
 	pairs(7*time.Second, 12*time.Second, killProvider, startProvider, 10*time.Millisecond, 1500*time.Millisecond)
 	pairs(10*time.Second, 20*time.Second, outage, endOutage, time.Second, 6*time.Second)
 	pairs(6*time.Second, 12*time.Second, storm, endStorm, 500*time.Millisecond, 3*time.Second)
+	pairs(8*time.Second, 16*time.Second, blackout, endBlackout, 3*time.Second, 6*time.Second)
 	plan = add(plan, between(o.Duration/4, o.Duration), deleteDeployment)
 	slices.SortStableFunc(plan, func(a, b action) int { return cmp.Compare(a.at, b.at) })
 	return plan

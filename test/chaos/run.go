@@ -54,6 +54,12 @@ type run struct {
 	// single are the Machines without owner that must be there, by name.
 	single map[string]bool
 
+	// attended are the Machines that another try was asked for, raised says that the limit of unhealthy Machines was raised.
+	attended map[types.UID]bool
+	raised   bool
+	// attending means that somebody looks after what does not end by itself.
+	attending bool
+
 	mu sync.Mutex
 }
 
@@ -64,7 +70,7 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 	r := &run{
 		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
 		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{},
-		deletedNodes: map[string]bool{}, single: map[string]bool{},
+		deletedNodes: map[string]bool{}, single: map[string]bool{}, attended: map[types.UID]bool{},
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err
@@ -144,7 +150,7 @@ func (r *run) calm(ctx context.Context) error {
 		d.SetFactor(0)
 		d.SetOutage(false)
 	}
-	if err := r.reportUnowned(ctx); err != nil {
+	if err := r.mendUnowned(ctx); err != nil {
 		return err
 	}
 	if _, err := r.unpause(ctx); err != nil {

@@ -102,11 +102,17 @@ func (r *run) createWorld(ctx context.Context) error {
 	return nil
 }
 
-// coreFlags make seconds of what are minutes in earnest. A replacement that meets the next fault is no sign of a template that never works.
+// maxRetry is how often a replacement that fails is replaced again.
+const maxRetry = 1
+
+// coreFlags make seconds of what are minutes in earnest.
 func coreFlags() []string {
 	return []string{
 		"--machine-safety-apiserver-statuscheck-period=1s", "--machine-safety-apiserver-statuscheck-timeout=2s",
-		"--machine-safety-recovery-grace=1s", "--restore-grace=0", "--remediation-max-retry=-1", "--remediation-retry-period=0",
+		"--machine-safety-recovery-grace=1s", "--restore-grace=2s",
+		fmt.Sprintf("--machine-creation-timeout=%s", startupFor), fmt.Sprintf("--machine-health-timeout=%s", illFor),
+		"--remediation-stop-above=" + stopAbove,
+		fmt.Sprintf("--remediation-max-retry=%d", maxRetry), "--remediation-retry-period=6s", "--remediation-min-healthy-period=5s",
 		"--machine-safety-overshooting-period=5s",
 	}
 }

@@ -30,6 +30,7 @@ const (
 // verify is the second part of a run: without faults, everything comes right.
 func (r *run) verify(ctx context.Context) error {
 	endedBefore := r.core.endedItself() + r.provider.endedItself()
+	r.attending = true
 	if err := r.checkVanished(ctx); err != nil {
 		return err
 	}
@@ -54,7 +55,11 @@ func (r *run) verify(ctx context.Context) error {
 	if lost := r.history.lost(r.deleted); len(lost) > 0 {
 		return errors.Errorf("Machines were not kept for inspection, see %s:\n%s", historyLog, strings.Join(lost, "\n"))
 	}
-	r.note("%d Machines were preserved", r.history.preserved())
+	if over := r.history.overRetried(maxRetry); len(over) > 0 {
+		return errors.Errorf("too many retries, see %s:\n%s", historyLog, strings.Join(over, "\n"))
+	}
+	r.note("%d Machines were preserved; %s", r.history.preserved(), r.history.summary())
+	r.attending = false
 	if err := r.leave(ctx); err != nil {
 		return err
 	}
@@ -80,6 +85,11 @@ func (r *run) await(ctx context.Context, what string, problems func(*state) []st
 		}
 		if err := r.collect(ctx, s); err != nil {
 			return err
+		}
+		if r.attending {
+			if err := r.attend(ctx, s); err != nil {
+				return err
+			}
 		}
 		found := problems(s)
 		if len(found) == 0 {
