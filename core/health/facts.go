@@ -19,6 +19,9 @@ type Facts struct {
 	Node *corev1.Node
 	// Unreadable is why the Nodes cannot be read now; "" when they can.
 	Unreadable string
+	// Unconfirmed is why the conditions of the Machine about its Node are not judged by; "" when they are. They follow what the Machine controller
+	// has read of the Node.
+	Unconfirmed string
 	// Contested is why it is not known whose the Node is; "" when it is.
 	Contested string
 	// NotBefore is the moment before which nobody is judged by times and Nodes, because of a freeze or the grace after it.
@@ -31,6 +34,15 @@ type Facts struct {
 
 // clusterConditions are those of a Cluster without which nobody is judged, and from which on a Node is awaited.
 var clusterConditions = []string{clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition}
+
+// nodeConditions are those of a Machine about its Node.
+var nodeConditions = []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition}
+
+// WithoutNode are the Facts without anything that is known of the Node, with the reason.
+func (f Facts) WithoutNode(why string) Facts {
+	f.Unreadable, f.Unconfirmed = why, why
+	return f
+}
 
 func condition(list []metav1.Condition, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(list, kind)

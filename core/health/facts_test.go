@@ -24,7 +24,9 @@ func policy() Policy {
 			{Type: "Ready", Status: "False", Timeout: 5 * time.Minute}, {Type: "Ready", Status: "Unknown", Timeout: 5 * time.Minute},
 			{Type: "KernelDeadlock", Status: "True", Timeout: 2 * time.Minute},
 		},
-		MachineConditions: []Rule{{Type: "Strange", Status: "True", Timeout: time.Minute}},
+		MachineConditions: []Rule{
+			{Type: "Strange", Status: "True", Timeout: time.Minute}, {Type: "NodeReady", Status: "False", Timeout: time.Minute},
+		},
 	}
 }
 
@@ -116,6 +118,13 @@ func clusterCondition(kind string, status metav1.ConditionStatus, since time.Dur
 		}
 	}
 }
+
+// notReadyByMachine is a Machine that says that its Node is not Ready; unconfirmed one whose Node is known by a later reading.
+func notReadyByMachine(f *Facts) {
+	withCondition(clusterv1.MachineNodeReadyCondition, "False", "NodeNotReady", time.Hour)(f)
+}
+
+func unconfirmed(f *Facts) { f.Unconfirmed = "Node n is not as the cache has it" }
 
 func unreadable(f *Facts) { f.Unreadable = "no connection" }
 

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +104,10 @@ func (s *findings) machine(p Policy, f Facts) {
 	for _, rule := range p.MachineConditions {
 		c := condition(f.Machine.Status.Conditions, rule.Type)
 		if c == nil || !rule.matches(string(c.Status)) {
+			continue
+		}
+		if f.Unconfirmed != "" && slices.Contains(nodeConditions, rule.Type) {
+			s.unknown = f.Unconfirmed
 			continue
 		}
 		s.timed(f, clusterv1.MachineHealthCheckUnhealthyMachineReason,

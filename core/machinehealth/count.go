@@ -22,8 +22,14 @@ func (s *round) count() {
 			if healthy {
 				c.result.Healthy++
 			}
-			if t.judgements[i].State == health.Unhealthy {
+			switch t.judgements[i].State {
+			case health.Unhealthy:
 				c.result.Unhealthy++
+			case health.Undetermined:
+				if s.unreadable != "" {
+					c.result.NotJudged++
+				}
+			case health.Exempt, health.Pending, health.Healthy:
 			}
 		}
 	}
@@ -33,7 +39,7 @@ func (s *round) count() {
 		if err != nil {
 			c.result.Invalid = err.Error()
 		}
-		c.result.Limit, c.result.Unreadable = limit, s.unreadable
+		c.result.Limit, c.result.Unreadable, c.result.Connecting = limit, s.unreadable, s.connecting
 		c.allowed = c.own && !c.paused && c.result.Invalid == "" && limit.Allowed
 	}
 	s.countHeld()

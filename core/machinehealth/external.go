@@ -41,6 +41,7 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 		_, by := s.handOver(t)
 		switch {
+		case t.held:
 		case t.State == health.Unhealthy && by != nil:
 			due, err := r.toRequest(ctx, s, t, by, known)
 			if err != nil || !due {

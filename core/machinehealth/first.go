@@ -76,11 +76,7 @@ func (r *Reconciler) roundOf(ctx context.Context, cluster *clusterv1.Cluster, ma
 		}
 	}
 	s.notBefore = r.freeze().NotBefore(key)
-	connection, err := r.Connections.Get(key)
-	if err != nil {
-		s.unreadable = err.Error()
-	}
-	s.connection = connection
+	s.connect(r)
 	return s, nil
 }
 

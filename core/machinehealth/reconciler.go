@@ -50,6 +50,7 @@ type Reconciler struct {
 	memory   memory
 	nodes    marks
 	requests requests
+	looks    looks
 	wake     func(cluster client.ObjectKey, after time.Duration)
 	// recheck, if not zero, is for the constant of that name, in tests.
 	recheck time.Duration
@@ -67,9 +68,10 @@ type Reconciler struct {
 //  1. read the Cluster, its Machines and MachineHealthChecks from the caches; if it is paused or being deleted, leave them alone;
 //  2. judge each Machine by all policies that are for it;
 //  3. count for each MachineHealthCheck, and decide whether it allows remediation;
-//  4. create and delete requests of external remediation;
-//  5. write the conditions of the Machines that have changed;
-//  6. publish the results, and come back when time alone changes one.
+//  4. have the Nodes read of Machines that are to be handed over because of them, and hold those until a round has judged by the answer;
+//  5. create and delete requests of external remediation;
+//  6. write the conditions of the Machines that have changed;
+//  7. publish the results, and come back when time alone changes one.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if r.onRound != nil {
 		r.onRound(request)
@@ -78,11 +80,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.collect(s)
+	defer r.settle(s)
 	if s.resting() {
 		return ctrl.Result{}, nil
 	}
 	s.judge(r)
 	s.count()
+	r.confirm(s)
 	end := outcome.All(ctx, s, r.remediateExternally, r.writeMachines)
 	r.publish(s)
 	if !s.next.IsZero() {

@@ -25,6 +25,13 @@ type Result struct {
 	health.Limit
 	// Unreadable is why the Nodes cannot be read now; "" when they can. Then the numbers are those of before, as far as there are any.
 	Unreadable string
+	// Connecting means that it is not known yet whether they can: the connection is being made.
+	Connecting bool
+	// NotJudged is how many Machines are not judged because of that.
+	NotJudged int
+	// Unread is why UnreadMachines unhealthy Machines are handed to nobody: their Nodes cannot be read, and may be well by now.
+	Unread         string
+	UnreadMachines int
 	// Frozen is why Held unhealthy Machines are handed to nobody now; "" for none.
 	Frozen string
 	Held   int
@@ -89,7 +96,10 @@ func (r *Reconciler) publish(s *round) {
 	}
 	unhealthy := map[string]int{}
 	for _, t := range s.targets {
-		if t.State == health.Unhealthy {
+		switch {
+		case t.unread != "":
+			unhealthy[nodesUnreadable]++
+		case t.State == health.Unhealthy && !t.held:
 			unhealthy[t.Reason]++
 		}
 	}

@@ -10,15 +10,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/health"
 	"millwright.dev/core/index"
-	"millwright.dev/core/remote"
 	"millwright.dev/core/safety/freeze"
 )
 
@@ -37,8 +38,9 @@ type round struct {
 	deployments map[string]*clusterv1.MachineDeployment
 
 	// connection is nil when unreadable says why.
-	connection *remote.Connection
+	connection nodes
 	unreadable string
+	connecting bool
 	notBefore  time.Time
 	// frozen says whether nothing may be replaced now.
 	frozen freeze.State
@@ -49,6 +51,8 @@ type round struct {
 	targets []*target
 	// abandoned are Machines that no policy is for, and that still say what one has concluded.
 	abandoned []*clusterv1.Machine
+	// looks are the reads of Nodes for the Machines of the Cluster.
+	looks map[types.UID]*look
 	// histories are what was seen before.
 	histories *histories
 	// next is when time alone changes something.
@@ -75,6 +79,13 @@ type target struct {
 	by         []*check
 	judgements []health.Judgement
 	health.Assessment
+	// facts and policies are what it was judged by; looked means by a Node that was read of the API server.
+	facts    health.Facts
+	policies []health.Policy
+	looked   bool
+	// held means that it is handed over to nobody before its Node was read. unread is why it cannot be; "" while there is still time.
+	held   bool
+	unread string
 	// external is what the condition ExternallyRemediated is to say; nil to leave it.
 	external *metav1.Condition
 	// externalDone means that the condition ExternallyRemediated is to go, since the request has gone.
@@ -114,10 +125,20 @@ func (r *Reconciler) newRound(ctx context.Context, key client.ObjectKey) (*round
 		s.notBefore, s.frozen = r.freeze().NotBefore(key), r.freeze().Frozen(key)
 		s.wakeAt(s.frozen.Until)
 	}
-	if s.connection, err = r.Connections.Get(key); err != nil {
-		s.connection, s.unreadable = nil, err.Error()
-	}
+	s.connect(r)
 	return s, nil
+}
+
+// connect takes the connection to the target cluster, or why there is none.
+func (s *round) connect(r *Reconciler) {
+	connection, err := r.Connections.Get(s.key)
+	if err != nil {
+		var disconnected *shared.NotConnectedError
+		s.connecting = errors.As(err, &disconnected) && disconnected.Reason == shared.NotDialledYet
+		s.unreadable = err.Error()
+		return
+	}
+	s.connection = connection
 }
 
 func (r *Reconciler) listChecks(ctx context.Context, s *round) error {

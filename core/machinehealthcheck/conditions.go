@@ -27,7 +27,8 @@ const (
 	// InvalidSpecReason is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
 	InvalidSpecReason = "InvalidSpec"
 	// NodesUnreadableReason is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
-	// healthy from before: see the condition RemoteConnectionProbe of the Cluster.
+	// healthy from before, or while Machines are handed to nobody since their Nodes cannot be read once more: see the condition
+	// RemoteConnectionProbe of the Cluster.
 	NodesUnreadableReason = "NodesUnreadable"
 	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are handed to nobody, since nothing may be replaced: see
 	// the condition RemediationAllowed of the Cluster. MachineSets are asked all the same, and say it themselves.
@@ -70,19 +71,26 @@ func (s *scope) set(condition metav1.Condition) {
 	}
 }
 
-// allowed is RemediationAllowed.
+// allowed is RemediationAllowed; none while it stays as it is.
 func (s *scope) allowed() metav1.Condition {
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	switch {
 	case s.result.Invalid != "":
 		return conditions.False(kind, InvalidSpecReason, s.result.Invalid)
+	case !s.result.Allowed && s.result.Connecting:
+		// Each start of the core would be a change of the condition, and an event.
+		return metav1.Condition{}
 	case !s.result.Allowed && s.result.Unreadable != "":
-		return conditions.Unknown(kind, NodesUnreadableReason, lines("Waiting for the Nodes: "+s.result.Unreadable, s.left()))
+		return conditions.Unknown(kind, NodesUnreadableReason,
+			lines(fmt.Sprintf("%s not judged: %s", machines.Plural(s.result.NotJudged, "Machine"), s.result.Unreadable), s.left()))
 	case !s.result.Allowed:
 		return conditions.False(kind, clusterv1.MachineHealthCheckTooManyUnhealthyReason, lines("Remediation stops: "+s.result.Message, s.left()))
 	case s.result.Frozen != "":
 		return conditions.False(kind, FrozenReason,
 			lines(fmt.Sprintf("%s not handed over: %s", machines.Plural(s.result.Held, "unhealthy Machine"), s.result.Frozen), s.left()))
+	case s.result.Unread != "":
+		return conditions.Unknown(kind, NodesUnreadableReason,
+			lines(fmt.Sprintf("%s not handed over: %s", machines.Plural(s.result.UnreadMachines, "unhealthy Machine"), s.result.Unread), s.left()))
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}

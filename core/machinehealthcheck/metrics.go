@@ -15,7 +15,8 @@ import (
 
 var heldMachines = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "millwright_healthcheck_held",
-	Help: "Unhealthy Machines that a MachineHealthCheck hands to nobody, by the reason of its condition RemediationAllowed.",
+	Help: "Machines that are unhealthy, or not judged since Nodes cannot be read, and that a MachineHealthCheck hands to nobody, " +
+		"by the reason of its condition RemediationAllowed.",
 }, []string{"namespace", "machinehealthcheck", "reason"})
 
 func init() { metrics.Registry.MustRegister(heldMachines) }
@@ -61,10 +62,16 @@ func (s *scope) measure() {
 	}
 }
 
-// heldBy is how many Machines are held back for that reason: by a freeze those that nobody had begun with before.
+// heldBy is how many Machines are held back for that reason: by a freeze those that nobody had begun with before, and while Nodes cannot be read also
+// those that are not judged.
 func heldBy(result machinehealth.Result, reason string) int {
-	if reason == FrozenReason {
+	switch {
+	case reason == FrozenReason:
 		return result.Held
+	case reason == NodesUnreadableReason && result.Allowed:
+		return result.UnreadMachines
+	case reason == NodesUnreadableReason:
+		return result.Unhealthy + result.NotJudged
 	}
 	return result.Unhealthy
 }

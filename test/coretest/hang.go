@@ -44,9 +44,11 @@ type HangingTarget struct {
 	hang  *Hang
 	// stripped means that whoever asks has no rights.
 	stripped bool
-	ended    chan struct{}
-	held     map[string]int
-	total    map[string]int
+	// muted means that watches bring nothing.
+	muted bool
+	ended chan struct{}
+	held  map[string]int
+	total map[string]int
 }
 
 // HangingTarget serves the API server of the tests until the end of the test.
@@ -81,6 +83,9 @@ func NewHangingTarget(config *rest.Config) (*HangingTarget, error) {
 		},
 	}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			w = stream{w, h}
+		}
 		if !h.hold(w, r) {
 			proxy.ServeHTTP(w, r)
 		}
@@ -145,6 +150,44 @@ func (h *HangingTarget) isStripped() bool {
 	defer h.mutex.Unlock()
 	return h.stripped
 }
+
+// Mute has watches stay open and bring nothing from now on, as behind a proxy that has lost the API server. Unmute ends them all.
+func (h *HangingTarget) Mute() { h.mute(true) }
+
+// Unmute ends Mute.
+func (h *HangingTarget) Unmute() {
+	h.mute(false)
+	h.CloseClientConnections()
+}
+
+func (h *HangingTarget) mute(muted bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.muted = muted
+}
+
+func (h *HangingTarget) isMuted() bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.muted
+}
+
+// stream is the answer to a watch.
+type stream struct {
+	http.ResponseWriter
+	of *HangingTarget
+}
+
+// Write drops what comes while the server is muted.
+func (s stream) Write(data []byte) (int, error) {
+	if s.of.isMuted() {
+		return len(data), nil
+	}
+	return s.ResponseWriter.Write(data)
+}
+
+// Unwrap has the answer flushed.
+func (s stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // Answer ends the hanging for requests to come.
 func (h *HangingTarget) Answer() { h.set(nil) }

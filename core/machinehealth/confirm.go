@@ -1,0 +1,270 @@
+package machinehealth
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/health"
+	"millwright.dev/core/remote"
+)
+
+const (
+	// lookLife is for how long a Machine is judged by what was read of its Node, unless the cache has another version of the Node before, and
+	// how soon a read is repeated that has failed.
+	lookLife = time.Minute
+	// lookPatience is how long a read may take until it is told. It is more than the timeout of one request.
+	lookPatience = 15 * time.Second
+)
+
+// nodesUnreadable is what the metric has for a Machine that is not handed over because its Node cannot be read.
+const nodesUnreadable = "NodesUnreadable"
+
+// nodes is what is asked of a connection.
+type nodes interface {
+	Node(name string) (*corev1.Node, error)
+	NodesWithProviderID(id string) ([]*corev1.Node, error)
+	ReadNode(owner remote.Owner, name string) (*corev1.Node, error)
+	FindNodes(owner remote.Owner, id string) ([]*corev1.Node, error)
+	WithdrawRead(owner types.NamespacedName)
+}
+
+// question is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or that with
+// its provider ID. version is that of the Node in the cache, "" for none.
+type question struct {
+	name, id, version string
+}
+
+func (q question) String() string {
+	if q.name != "" {
+		return "Node " + q.name
+	}
+	return "Nodes with the provider ID " + q.id
+}
+
+// look is such a read.
+type look struct {
+	question
+	owner remote.Owner
+	// since is when it was asked for, done when there was an answer: node, nil for none, or why it has failed.
+	since, done time.Time
+	node        *corev1.Node
+	err         error
+	// told means that an event has said that the Node cannot be read; used that this round needs the look.
+	told, used bool
+}
+
+// looks are the reads for the Machines of each Cluster. They may be lost at any time: then what is needed is read again. The zero value is
+// ready for use.
+type looks struct {
+	mu sync.Mutex
+	of map[client.ObjectKey]map[types.UID]*look
+}
+
+// take returns those of a Cluster, for one round.
+func (l *looks) take(cluster client.ObjectKey) map[types.UID]*look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.of[cluster]
+	delete(l.of, cluster)
+	return taken
+}
+
+func (l *looks) keep(cluster client.ObjectKey, kept map[types.UID]*look) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[client.ObjectKey]map[types.UID]*look{}
+	}
+	l.of[cluster] = kept
+}
+
+// collect takes what was answered since the round before. It waits for nothing.
+func (r *Reconciler) collect(s *round) {
+	s.looks = map[types.UID]*look{}
+	for uid, l := range r.looks.take(s.key) {
+		l.used = false
+		s.looks[uid] = l
+		if l.done.IsZero() && s.connection != nil {
+			s.ask(l)
+		}
+	}
+}
+
+// settle keeps what is still of use, and withdraws what nobody waits for any more.
+func (r *Reconciler) settle(s *round) {
+	for uid, l := range s.looks {
+		if l.used {
+			continue
+		}
+		delete(s.looks, uid)
+		if l.done.IsZero() && s.connection != nil {
+			s.connection.WithdrawRead(l.owner.NamespacedName)
+		}
+	}
+	if len(s.looks) > 0 {
+		r.looks.keep(s.key, s.looks)
+	}
+}
+
+// ask asks for a read, or takes its answer.
+func (s *round) ask(l *look) {
+	var err error
+	var node *corev1.Node
+	if l.name != "" {
+		node, err = s.connection.ReadNode(l.owner, l.name)
+	} else {
+		var found []*corev1.Node
+		if found, err = s.connection.FindNodes(l.owner, l.id); len(found) > 0 {
+			node = found[0]
+		}
+	}
+	var pending *remote.PendingError
+	l.node, l.err = node, err
+	if !errors.As(err, &pending) {
+		l.done = s.now
+	}
+}
+
+// questionOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind: nothing is
+// known by which there could be a Node, or the Node is there and the Machine is to be linked with it.
+func (s *round) questionOf(f health.Facts) (q question, ok bool) {
+	if s.connection == nil || f.Unreadable != "" {
+		return question{}, false
+	}
+	if q.name = f.Machine.Status.NodeRef.Name; q.name != "" {
+		q.version = versionOf(f.Node)
+		return q, true
+	}
+	if q.id = f.Machine.Spec.ProviderID; q.id == "" {
+		return question{}, false
+	}
+	cached, err := s.connection.NodesWithProviderID(q.id)
+	return q, err == nil && len(cached) == 0
+}
+
+func versionOf(node *corev1.Node) string {
+	if node == nil {
+		return ""
+	}
+	return string(node.UID) + "/" + node.ResourceVersion
+}
+
+// correct has a Machine be judged by what was read of its Node, if that is newer than what the cache has, and reports whether it is.
+func (s *round) correct(f *health.Facts) bool {
+	l := s.looks[f.Machine.UID]
+	if l == nil || l.done.IsZero() || l.err != nil || !s.now.Before(l.done.Add(lookLife)) {
+		return false
+	}
+	if q, ok := s.questionOf(*f); !ok || q != l.question {
+		return false
+	}
+	l.used = true
+	switch cached := f.Node; {
+	case l.name == "":
+		if l.node != nil {
+			f.Contested = fmt.Sprintf("Node %s is there, and the Machine is not linked with it yet", l.node.Name)
+			s.wakeAt(l.done.Add(lookLife))
+		}
+		return true
+	case cached != nil && l.node != nil && markOf(cached) == markOf(l.node), cached == nil && l.node == nil:
+	default:
+		f.Unconfirmed = fmt.Sprintf("Node %s is not as the cache has it", l.name)
+		s.wakeAt(l.done.Add(lookLife))
+	}
+	f.Node = l.node
+	f.Contested = s.contested(*f)
+	return true
+}
+
+// confirm has the Nodes read of the Machines that are to be handed over because of what the cache has of their Nodes. Until there is an answer they are
+// not; the round that comes with it judges by it.
+func (r *Reconciler) confirm(s *round) {
+	for _, t := range s.targets {
+		if t.State != health.Unhealthy || t.looked || !s.isNew(r, t) || !s.byNode(t) {
+			continue
+		}
+		if q, ok := s.questionOf(t.facts); ok {
+			r.lookAt(s, t, q)
+		}
+	}
+}
+
+// lookAt has the Node of a Machine read, and holds the Machine meanwhile.
+func (r *Reconciler) lookAt(s *round, t *target, q question) {
+	l := s.looks[t.UID]
+	if l == nil || l.question != q || !l.done.IsZero() && !s.now.Before(l.done.Add(lookLife)) {
+		told := l != nil && l.told
+		l = &look{question: q, since: s.now, told: told, owner: remote.Owner{NamespacedName: client.ObjectKeyFromObject(t.Machine), UID: t.UID}}
+		s.looks[t.UID] = l
+		s.ask(l)
+	}
+	l.used, t.held = true, true
+	switch {
+	case l.done.IsZero() && s.now.Before(l.since.Add(lookPatience)):
+		s.wakeAt(l.since.Add(lookPatience))
+		return
+	case !l.done.IsZero() && l.err == nil: // By a connection that answers at once, as in tests.
+		s.wakeAt(s.now.Add(time.Millisecond))
+		return
+	case !l.done.IsZero():
+		s.wakeAt(l.done.Add(lookLife))
+	}
+	t.unread = fmt.Sprintf("%s cannot be read: %v", l.question, l.err)
+	s.countUnread(t)
+	if len(t.by) == 0 && !l.told {
+		l.told = true
+		r.Recorder.Eventf(t.Machine, nil, corev1.EventTypeWarning, MachineNotJudgedEvent, "Judge",
+			"%s. The Machine is not found unhealthy by what was read of it before", t.unread)
+	}
+}
+
+// countUnread counts a Machine for the MachineHealthChecks by which it would be handed over.
+func (s *round) countUnread(t *target) {
+	for i, c := range t.by {
+		if c.allowed && t.judgements[i].State == health.Unhealthy {
+			c.result.UnreadMachines++
+			if c.result.Unread == "" || t.unread < c.result.Unread {
+				c.result.Unread = t.unread
+			}
+		}
+	}
+}
+
+// isNew reports whether a Machine would be handed over now that was not before.
+func (s *round) isNew(r *Reconciler, t *target) bool {
+	if !t.DeletionTimestamp.IsZero() {
+		return false
+	}
+	toOwner, external := s.handOver(t)
+	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	if toOwner && (asked == nil || asked.Status == metav1.ConditionTrue) {
+		return true
+	}
+	return external != nil && !requested(meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition))
+}
+
+// byNode reports whether a Machine is handed over only because of what is known of its Node.
+func (s *round) byNode(t *target) bool {
+	blind := *t
+	blind.judgements = nil
+	for _, policy := range t.policies {
+		blind.judgements = append(blind.judgements,
+			health.Judgement{Policy: policy.Name, Assessment: health.Judge(policy, t.facts.WithoutNode("not looked at"))})
+	}
+	blind.Assessment = health.Combine(blind.judgements)
+	if blind.State != health.Unhealthy {
+		return true
+	}
+	owner, external := s.handOver(t)
+	blindOwner, blindExternal := s.handOver(&blind)
+	return owner != blindOwner || external != blindExternal
+}
