@@ -19,8 +19,8 @@ type Facts struct {
 	Node *corev1.Node
 	// Unreadable is why the Nodes cannot be read now; "" when they can.
 	Unreadable string
-	// Unconfirmed is why the conditions of the Machine about its Node are not judged by; "" when they are. They follow what the Machine controller
-	// has read of the Node.
+	// Unconfirmed is why the conditions of the Machine about its Node are not judged by; "" when they are. They follow what the Machine
+	// controller has read of the Node.
 	Unconfirmed string
 	// Contested is why it is not known whose the Node is; "" when it is.
 	Contested string

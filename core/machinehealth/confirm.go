@@ -37,8 +37,8 @@ type nodes interface {
 	WithdrawRead(owner types.NamespacedName)
 }
 
-// question is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or that with
-// its provider ID. version is that of the Node in the cache, "" for none.
+// question is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or
+// that with its provider ID. version is that of the Node in the cache, "" for none.
 type question struct {
 	name, id, version string
 }
@@ -134,8 +134,8 @@ func (s *round) ask(l *look) {
 	}
 }
 
-// questionOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind: nothing is
-// known by which there could be a Node, or the Node is there and the Machine is to be linked with it.
+// questionOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind:
+// nothing is known by which there could be a Node, or the Node is there and the Machine is to be linked with it.
 func (s *round) questionOf(f health.Facts) (q question, ok bool) {
 	if s.connection == nil || f.Unreadable != "" {
 		return question{}, false
@@ -185,11 +185,11 @@ func (s *round) correct(f *health.Facts) bool {
 	return true
 }
 
-// confirm has the Nodes read of the Machines that are to be handed over because of what the cache has of their Nodes. Until there is an answer they are
-// not; the round that comes with it judges by it.
+// confirm has the Nodes read of the Machines that are to be handed over because of what the cache has of their Nodes. Until there is an
+// answer they are not; the round that comes with it judges by it.
 func (r *Reconciler) confirm(s *round) {
 	for _, t := range s.targets {
-		if t.State != health.Unhealthy || t.looked || !s.isNew(r, t) || !s.byNode(t) {
+		if t.State != health.Unhealthy || t.looked || !s.isNew(t) || !s.byNode(t) {
 			continue
 		}
 		if q, ok := s.questionOf(t.facts); ok {
@@ -240,7 +240,7 @@ func (s *round) countUnread(t *target) {
 }
 
 // isNew reports whether a Machine would be handed over now that was not before.
-func (s *round) isNew(r *Reconciler, t *target) bool {
+func (s *round) isNew(t *target) bool {
 	if !t.DeletionTimestamp.IsZero() {
 		return false
 	}

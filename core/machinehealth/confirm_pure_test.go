@@ -161,7 +161,8 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(to.reads).To(Equal(3), "its owner knows")
 }
 
-// TestALookThatFails holds the Machine, is told after a while, and is not repeated before a minute is over. What nobody needs is withdrawn.
+// TestALookThatFails holds the Machine, is told after a while, and is not repeated before a minute is over. What nobody needs is
+// withdrawn.
 func TestALookThatFails(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{Verb: "GET", Object: "Node m0"}}
 	r, s := confirming(to)

@@ -55,8 +55,8 @@ func (w *world) counted(target *coretest.HangingTarget, machine string) *atomic.
 	return number
 }
 
-// TestANodeThatIsWellAndIllInTheCache: a Node is not Ready, and well again before that has lasted for the timeout, which a watch that brings
-// nothing does not say. Its Machine is not handed over. One whose Node is still ill is, after one read.
+// TestANodeThatIsWellAndIllInTheCache: a Node is not Ready, and well again before that has lasted for the timeout, which a watch that
+// brings nothing does not say. Its Machine is not handed over. One whose Node is still ill is, after one read.
 func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 	const unhealthyAfter = 5 * time.Second
 	w := newWorld(t)
@@ -83,8 +83,9 @@ func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 	w.G.Expect(reads.Load()).To(BeEquivalentTo(1), "rounds read nothing")
 }
 
-// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is handed over hangs. That holds up no Machine of another Cluster, and
-// is said with numbers and one event. Then the read finds the Node, and nothing is handed over, although the cache does not have it.
+// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is handed over hangs. That holds up no Machine of another
+// Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is handed over, although the cache does not
+// have it.
 func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	w := newWorld(t)
 	target := w.target()
@@ -140,8 +141,8 @@ func (w *world) other(name string) {
 	})
 }
 
-// TestANodeThatMayNotBeRead: whoever may list Nodes and not read one has its Machines handed to nobody. Without a MachineHealthCheck an event says so, and
-// the metric.
+// TestANodeThatMayNotBeRead: whoever may list Nodes and not read one has its Machines handed to nobody. Without a MachineHealthCheck an
+// event says so, and the metric.
 func TestANodeThatMayNotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.kubeconfig = w.kubeconfigWith("list", "watch")
@@ -158,8 +159,8 @@ func TestANodeThatMayNotBeRead(t *testing.T) {
 	w.G.Expect(w.conditionOf("a", owner)).To(BeEmpty())
 }
 
-// TestNodesThatCannotBeReadAreCounted: too few Machines are known to be healthy, and nothing can be read. That is said with the number of Machines, the
-// cause, the metric and one event.
+// TestNodesThatCannotBeReadAreCounted: too few Machines are known to be healthy, and nothing can be read. That is said with the number of
+// Machines, the cause, the metric and one event.
 func TestNodesThatCannotBeReadAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.kubeconfig = []byte("none")

@@ -15,7 +15,8 @@ const RemediationRestrictedEvent = "RemediationRestricted"
 func (s *scope) recordEvents(recorder events.EventRecorder) {
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	before, after := meta.FindStatusCondition(s.Original.Status.Conditions, kind), meta.FindStatusCondition(s.Object.Status.Conditions, kind)
-	if after == nil || after.Status != "False" && after.Reason != NodesUnreadableReason || before != nil && before.Status == after.Status && before.Reason == after.Reason {
+	if after == nil || after.Status != "False" && after.Reason != NodesUnreadableReason ||
+		before != nil && before.Status == after.Status && before.Reason == after.Reason {
 		return
 	}
 	recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, RemediationRestrictedEvent, "Judge", "%s: %s", after.Reason, after.Message)

@@ -34,8 +34,8 @@ type Connection struct {
 	client  client.Client
 	options *shared.Options
 	nodes   nodes
-	// patches, deletes and lookups are the requests that callers have asked for. reads and searches are those of whoever is about to act on what
-	// the cache has.
+	// patches, deletes and lookups are the requests that callers have asked for. reads and searches are those of whoever is about to act on
+	// what the cache has.
 	patches, deletes, reads lane
 	lookups, searches       lookups
 	written                 written
@@ -58,8 +58,8 @@ func newConnection(to *shared.Connection, notify func(*corev1.Node)) (*Connectio
 	return c, err
 }
 
-// subscribe has the owner of a request called when it has an answer, that of a read by read, and turned when the API server begins or ceases to
-// answer.
+// subscribe has the owner of a request called when it has an answer, that of a read by read, and turned when the API server begins or
+// ceases to answer.
 func (c *Connection) subscribe(answered, read func(types.NamespacedName), turned func()) {
 	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes, http.MethodGet: &c.reads} {
 		l.verb, l.options, l.wake, l.turned = verb, c.options, answered, turned

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestReadNode reads what the cache does not have while its watch brings nothing: a Node, that there is none, and which one has a provider ID. Whoever
-// has asked is woken, and nobody else. A read that hangs is trouble of the connection.
+// TestReadNode reads what the cache does not have while its watch brings nothing: a Node, that there is none, and which one has a provider
+// ID. Whoever has asked is woken, and nobody else. A read that hangs is trouble of the connection.
 func TestReadNode(t *testing.T) {
 	g := NewWithT(t)
 	target, err := coretest.NewHangingTarget(env.Config)
