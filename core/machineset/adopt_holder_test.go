@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"millwright.dev/test/coretest"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -53,6 +54,12 @@ func TestAdoptionOfAnInstanceThatHasAMachine(t *testing.T) {
 					ContainSubstring("Warning "+adoptionRefusedEvent), ContainSubstring("Machine "+elsewhere.Namespace+"/has"))))
 			})
 			w.G.Expect(w.current().Annotations).To(HaveKey(AdoptAnnotation))
+			refused := func() float64 {
+				return coretest.Gauge(t, "millwright_adoptions_refused", "namespace", w.Namespace, "machineset", w.current().Name)
+			}
+			w.G.Eventually(refused).WithTimeout(workers.Timeout).Should(BeEquivalentTo(1))
+			w.adopting("")
+			w.G.Eventually(refused).WithTimeout(workers.Timeout).Should(BeEquivalentTo(-1))
 		})
 	}
 }

@@ -141,7 +141,10 @@ func (h *heldSets) set(key types.NamespacedName, counts map[string]int, before s
 }
 
 // forgetHeld drops a set that is gone.
-func forgetHeld(key types.NamespacedName) { shownHeld.set(key, nil, "") }
+func forgetHeld(key types.NamespacedName) {
+	shownHeld.set(key, nil, "")
+	showRefused(key, 0)
+}
 
 // forgetReplacements drops what was counted of a Cluster that is being deleted.
 func forgetReplacements(cluster types.NamespacedName) {

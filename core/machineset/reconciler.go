@@ -194,6 +194,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.
 	})
 	if err == nil {
 		r.recordHeld(s, before)
+		s.measureAdoptions()
 	}
 	return outcome.FromError(err)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/doccheck"
@@ -47,8 +48,13 @@ func enter(t *testing.T, command string) {
 	objects := map[string]client.Object{
 		"machine": plainMachine(), "machineset": plainSet(), "machinedeployment": plainDeployment(), "cluster": plainCluster(),
 	}
-	for _, object := range objects {
-		object.SetNamespace(ns)
+	if strings.HasPrefix(command, "kubectl delete node ") {
+		objects = map[string]client.Object{"node": &corev1.Node{}} // It is in no namespace.
+	}
+	for kind, object := range objects {
+		if kind != "node" {
+			object.SetNamespace(ns)
+		}
 		object.SetName("name")
 		g.Expect(live.Create(ctx, object)).To(Succeed())
 	}
