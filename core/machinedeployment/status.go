@@ -3,7 +3,6 @@ package machinedeployment
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -76,13 +75,8 @@ func availableMachines(s *scope) int {
 // count sets the numbers of Machines.
 func count(s *scope) {
 	all := s.allMachines()
-	var ready int32
-	for _, machine := range all {
-		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
-			ready++
-		}
-	}
-	total, available, current := int32(len(all)), int32(availableMachines(s)), int32(len(upToDate(s)))
+	ready, available := machines.Serving(all)
+	total, current := int32(len(all)), int32(len(upToDate(s)))
 	status := &s.Object.Status
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = &total, &ready, &available
 	status.UpToDateReplicas = &current

@@ -20,6 +20,17 @@ func TestAvailable(t *testing.T) {
 	}))).To(BeFalse())
 }
 
+// TestServing: what is being deleted or updated serves no more soon, whatever its conditions say yet; so it is for sets and deployments.
+func TestServing(t *testing.T) {
+	g := NewWithT(t)
+	updated := Machine("updated", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	})
+	ready, available := Serving([]*clusterv1.Machine{Machine("serves"), Machine("not yet", Unavailable), Machine("goes", Deleting), updated})
+	g.Expect(ready).To(BeEquivalentTo(2))
+	g.Expect(available).To(BeEquivalentTo(1))
+}
+
 func TestUnhealthyByEachOfItsSigns(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(unhealthy(Machine("well"))).To(BeFalse())

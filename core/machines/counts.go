@@ -28,11 +28,11 @@ func VersionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 	return versions[:min(len(versions), maxVersions)]
 }
 
-// Serving counts the Machines that are ready, and that are available. One that is being updated in place counts as neither,
+// Serving counts the Machines that are ready, and that are available. One that is being deleted, or updated in place, counts as neither,
 // whether its conditions show it yet or not.
 func Serving(machines []*clusterv1.Machine) (ready, available int32) {
 	for _, machine := range machines {
-		if Updating(machine) {
+		if Updating(machine) || !machine.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
