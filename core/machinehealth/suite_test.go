@@ -66,6 +66,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newWorldAlone(t)
+}
+
+// newWorldAlone makes one beside which no other test runs: they all have the Nodes of one API server.
+func newWorldAlone(t *testing.T) *world {
+	t.Helper()
 	w := &world{Fixture: suite.New(t), t: t, events: events.NewFakeRecorder(1000), kubeconfig: suite.Env.Kubeconfig}
 	cluster := &clusterv1.Cluster{}
 	w.G.Expect(direct.Get(w.Ctx, w.key(workers.ClusterName), cluster)).To(Succeed())

@@ -1,0 +1,104 @@
+package machinehealth_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
+)
+
+// counter counts the requests of a manager.
+type counter struct {
+	http.RoundTripper
+	sent *atomic.Int64
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.sent.Add(1)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// TestTargetsAtRest counts what a MachineHealthCheck and the controllers behind it do while nothing changes, heartbeats apart: no round,
+// no request to either API server. When one of the Machines falls ill, it is looked at when its Node changes and at the end of its
+// timeout, and written once. The numbers are the same for few and for many, so they are for 5,000. It runs beside no other test, whose
+// Nodes would be of the same API server.
+func TestTargetsAtRest(t *testing.T) {
+	for _, number := range []int{2, 200} {
+		t.Run(fmt.Sprint(number), func(t *testing.T) { atRest(t, number) })
+	}
+}
+
+// beats has the kubelet of a Machine renew its condition.
+func (w *world) beats(machine string) {
+	w.t.Helper()
+	node := &corev1.Node{}
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKey{Name: w.nodeName(machine)}, node)).To(Succeed())
+	before := node.DeepCopy()
+	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Minute))
+	w.G.Expect(direct.Status().Patch(w.Ctx, node, client.MergeFrom(before))).To(Succeed())
+}
+
+func atRest(t *testing.T, number int) {
+	const (
+		quiet    = 5 * time.Second
+		timeout  = 4 * time.Second
+		most     = 12 // rounds: for the Node, the deadline, the answer to the read, and what was written
+		onTarget = 1  // to read the Node once more
+	)
+	w := newWorldAlone(t)
+	target, toTarget, sent := w.target(), &atomic.Int64{}, &atomic.Int64{}
+	w.transport = func(next http.RoundTripper) http.RoundTripper { return counter{next, sent} }
+	for i := range number {
+		w.machine(fmt.Sprint("m", i), "True")
+	}
+	w.start()
+	w.check("workers", func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Checks.UnhealthyNodeConditions[0].TimeoutSeconds = ptr.To(int32(timeout / time.Second))
+	})
+	w.counts("workers", int32(number), int32(number), int32(number), "True/RemediationAllowed")
+	for i := range number {
+		w.becomes(fmt.Sprint("m", i), succeeded, well)
+	}
+	target.Hang(coretest.Hang{Holds: func(r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Query().Get("watch") == "" { // Probes are of the connection, and watches end by themselves.
+			toTarget.Add(1)
+		}
+		return false
+	}})
+	w.G.Eventually(func() int64 { // What was on its way has come.
+		before := w.rounds.Load() + sent.Load()
+		time.Sleep(time.Second)
+		return w.rounds.Load() + sent.Load() - before
+	}).WithTimeout(workers.Timeout).Should(BeZero())
+
+	rounds, requests, writes := w.rounds.Load(), sent.Load(), w.writes.Load()
+	for i := range number {
+		w.beats(fmt.Sprint("m", i))
+	}
+	time.Sleep(quiet)
+	w.G.Expect(w.rounds.Load()).To(Equal(rounds), "nothing is looked at while nothing changes")
+	w.G.Expect(sent.Load()).To(Equal(requests), "nor asked for")
+	w.G.Expect(toTarget.Load()).To(BeZero())
+
+	w.reports("m0", "False", 0)
+	w.becomes("m0", owner, waiting)
+	w.counts("workers", int32(number), int32(number-1), int32(number-1), "True/RemediationAllowed")
+	time.Sleep(time.Second)
+	t.Logf("%d targets: %d rounds, %d writes, %d requests, %d to the target",
+		number, w.rounds.Load()-rounds, w.writes.Load()-writes, sent.Load()-requests, toTarget.Load())
+	w.G.Expect(w.rounds.Load() - rounds).To(BeNumerically("<=", most))
+	w.G.Expect(w.writes.Load()-writes).To(BeEquivalentTo(2), "the Machine and the MachineHealthCheck")
+	w.G.Expect(toTarget.Load()).To(BeEquivalentTo(onTarget))
+}
