@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// lookLife is for how long a Machine is judged by what was read of its Node, unless the cache has another version of the Node before, and
+	// liveReadTTL is for how long a Machine is judged by what was read of its Node, unless the cache has another version before, and
 	// how soon a read is repeated that has failed.
-	lookLife = time.Minute
-	// lookPatience is how long a read may take until it is told. It is more than the timeout of one request.
-	lookPatience = 15 * time.Second
+	liveReadTTL = time.Minute
+	// unreadAfter is how long a read may take until an event and a condition say so. It is more than the timeout of one request.
+	unreadAfter = 15 * time.Second
 )
 
 // nodesUnreadable is what the metric has for a Machine that is not handed over because its Node cannot be read.
@@ -37,40 +37,40 @@ type nodes interface {
 	WithdrawRead(owner types.NamespacedName)
 }
 
-// question is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or
+// nodeQuery is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or
 // that with its provider ID. version is that of the Node in the cache, "" for none.
-type question struct {
+type nodeQuery struct {
 	name, id, version string
 }
 
-func (q question) String() string {
+func (q nodeQuery) String() string {
 	if q.name != "" {
 		return "Node " + q.name
 	}
 	return "Nodes with the provider ID " + q.id
 }
 
-// look is such a read.
-type look struct {
-	question
+// liveRead is such a read.
+type liveRead struct {
+	nodeQuery
 	owner remote.Owner
 	// since is when it was asked for, done when there was an answer: node, nil for none, or why it has failed.
 	since, done time.Time
 	node        *corev1.Node
 	err         error
-	// told means that an event has said that the Node cannot be read; used that this round needs the look.
-	told, used bool
+	// recorded means that an event says that the Node cannot be read; used that this round needs the answer.
+	recorded, used bool
 }
 
-// looks are the reads for the Machines of each Cluster. They may be lost at any time: then what is needed is read again. The zero value is
+// liveReads are the reads for the Machines of each Cluster. They may be lost at any time: what is needed is read again. The zero value is
 // ready for use.
-type looks struct {
+type liveReads struct {
 	mu sync.Mutex
-	of map[client.ObjectKey]map[types.UID]*look
+	of map[client.ObjectKey]map[types.UID]*liveRead
 }
 
 // take returns those of a Cluster, for one round.
-func (l *looks) take(cluster client.ObjectKey) map[types.UID]*look {
+func (l *liveReads) take(cluster client.ObjectKey) map[types.UID]*liveRead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := l.of[cluster]
@@ -78,21 +78,21 @@ func (l *looks) take(cluster client.ObjectKey) map[types.UID]*look {
 	return taken
 }
 
-func (l *looks) keep(cluster client.ObjectKey, kept map[types.UID]*look) {
+func (l *liveReads) keep(cluster client.ObjectKey, kept map[types.UID]*liveRead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
-		l.of = map[client.ObjectKey]map[types.UID]*look{}
+		l.of = map[client.ObjectKey]map[types.UID]*liveRead{}
 	}
 	l.of[cluster] = kept
 }
 
 // collect takes what was answered since the round before. It waits for nothing.
 func (r *Reconciler) collect(s *round) {
-	s.looks = map[types.UID]*look{}
-	for uid, l := range r.looks.take(s.key) {
+	s.liveReads = map[types.UID]*liveRead{}
+	for uid, l := range r.liveReads.take(s.key) {
 		l.used = false
-		s.looks[uid] = l
+		s.liveReads[uid] = l
 		if l.done.IsZero() && s.connection != nil {
 			s.ask(l)
 		}
@@ -101,22 +101,22 @@ func (r *Reconciler) collect(s *round) {
 
 // settle keeps what is still of use, and withdraws what nobody waits for any more.
 func (r *Reconciler) settle(s *round) {
-	for uid, l := range s.looks {
+	for uid, l := range s.liveReads {
 		if l.used {
 			continue
 		}
-		delete(s.looks, uid)
+		delete(s.liveReads, uid)
 		if l.done.IsZero() && s.connection != nil {
 			s.connection.WithdrawRead(l.owner.NamespacedName)
 		}
 	}
-	if len(s.looks) > 0 {
-		r.looks.keep(s.key, s.looks)
+	if len(s.liveReads) > 0 {
+		r.liveReads.keep(s.key, s.liveReads)
 	}
 }
 
 // ask asks for a read, or takes its answer.
-func (s *round) ask(l *look) {
+func (s *round) ask(l *liveRead) {
 	var err error
 	var node *corev1.Node
 	if l.name != "" {
@@ -134,18 +134,18 @@ func (s *round) ask(l *look) {
 	}
 }
 
-// questionOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind:
+// queryOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind:
 // nothing is known by which there could be a Node, or the Node is there and the Machine is to be linked with it.
-func (s *round) questionOf(f health.Facts) (q question, ok bool) {
+func (s *round) queryOf(f health.Facts) (q nodeQuery, ok bool) {
 	if s.connection == nil || f.Unreadable != "" {
-		return question{}, false
+		return nodeQuery{}, false
 	}
 	if q.name = f.Machine.Status.NodeRef.Name; q.name != "" {
 		q.version = versionOf(f.Node)
 		return q, true
 	}
 	if q.id = f.Machine.Spec.ProviderID; q.id == "" {
-		return question{}, false
+		return nodeQuery{}, false
 	}
 	cached, err := s.connection.NodesWithProviderID(q.id)
 	return q, err == nil && len(cached) == 0
@@ -160,11 +160,11 @@ func versionOf(node *corev1.Node) string {
 
 // correct has a Machine be judged by what was read of its Node, if that is newer than what the cache has, and reports whether it is.
 func (s *round) correct(f *health.Facts) bool {
-	l := s.looks[f.Machine.UID]
-	if l == nil || l.done.IsZero() || l.err != nil || !s.now.Before(l.done.Add(lookLife)) {
+	l := s.liveReads[f.Machine.UID]
+	if l == nil || l.done.IsZero() || l.err != nil || !s.now.Before(l.done.Add(liveReadTTL)) {
 		return false
 	}
-	if q, ok := s.questionOf(*f); !ok || q != l.question {
+	if q, ok := s.queryOf(*f); !ok || q != l.nodeQuery {
 		return false
 	}
 	l.used = true
@@ -172,13 +172,13 @@ func (s *round) correct(f *health.Facts) bool {
 	case l.name == "":
 		if l.node != nil {
 			f.Contested = fmt.Sprintf("Node %s is there, and the Machine is not linked with it yet", l.node.Name)
-			s.wakeAt(l.done.Add(lookLife))
+			s.wakeAt(l.done.Add(liveReadTTL))
 		}
 		return true
 	case cached != nil && l.node != nil && markOf(cached) == markOf(l.node), cached == nil && l.node == nil:
 	default:
 		f.Unconfirmed = fmt.Sprintf("Node %s is not as the cache has it", l.name)
-		s.wakeAt(l.done.Add(lookLife))
+		s.wakeAt(l.done.Add(liveReadTTL))
 	}
 	f.Node = l.node
 	f.Contested = s.contested(*f)
@@ -189,39 +189,40 @@ func (s *round) correct(f *health.Facts) bool {
 // answer they are not; the round that comes with it judges by it.
 func (r *Reconciler) confirm(s *round) {
 	for _, t := range s.targets {
-		if t.State != health.Unhealthy || t.looked || !s.isNew(t) || !s.byNode(t) {
+		if t.State != health.Unhealthy || t.byLiveRead || !s.isNew(t) || !s.byNode(t) {
 			continue
 		}
-		if q, ok := s.questionOf(t.facts); ok {
-			r.lookAt(s, t, q)
+		if q, ok := s.queryOf(t.facts); ok {
+			r.readNode(s, t, q)
 		}
 	}
 }
 
-// lookAt has the Node of a Machine read, and holds the Machine meanwhile.
-func (r *Reconciler) lookAt(s *round, t *target, q question) {
-	l := s.looks[t.UID]
-	if l == nil || l.question != q || !l.done.IsZero() && !s.now.Before(l.done.Add(lookLife)) {
-		told := l != nil && l.told
-		l = &look{question: q, since: s.now, told: told, owner: remote.Owner{NamespacedName: client.ObjectKeyFromObject(t.Machine), UID: t.UID}}
-		s.looks[t.UID] = l
+// readNode has the Node of a Machine read, and holds the Machine meanwhile.
+func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
+	l := s.liveReads[t.UID]
+	if l == nil || l.nodeQuery != q || !l.done.IsZero() && !s.now.Before(l.done.Add(liveReadTTL)) {
+		recorded := l != nil && l.recorded
+		owner := remote.Owner{NamespacedName: client.ObjectKeyFromObject(t.Machine), UID: t.UID}
+		l = &liveRead{nodeQuery: q, since: s.now, recorded: recorded, owner: owner}
+		s.liveReads[t.UID] = l
 		s.ask(l)
 	}
 	l.used, t.held = true, true
 	switch {
-	case l.done.IsZero() && s.now.Before(l.since.Add(lookPatience)):
-		s.wakeAt(l.since.Add(lookPatience))
+	case l.done.IsZero() && s.now.Before(l.since.Add(unreadAfter)):
+		s.wakeAt(l.since.Add(unreadAfter))
 		return
 	case !l.done.IsZero() && l.err == nil: // By a connection that answers at once, as in tests.
 		s.wakeAt(s.now.Add(time.Millisecond))
 		return
 	case !l.done.IsZero():
-		s.wakeAt(l.done.Add(lookLife))
+		s.wakeAt(l.done.Add(liveReadTTL))
 	}
-	t.unread = fmt.Sprintf("%s cannot be read: %v", l.question, l.err)
+	t.unread = fmt.Sprintf("%s cannot be read: %v", l.nodeQuery, l.err)
 	s.countUnread(t)
-	if len(t.by) == 0 && !l.told {
-		l.told = true
+	if len(t.by) == 0 && !l.recorded {
+		l.recorded = true
 		r.Recorder.Eventf(t.Machine, nil, corev1.EventTypeWarning, MachineNotJudgedEvent, "Judge",
 			"%s. The Machine is not found unhealthy by what was read of it before", t.unread)
 	}

@@ -143,10 +143,10 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(s.targets[0].held).To(BeTrue())
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty(), "its Node is well")
 	g.Expect(s.targets[0].State).To(Equal(health.Healthy))
-	g.Expect(s.next).To(BeTemporally("==", epoch.Add(time.Second+lookLife)))
+	g.Expect(s.next).To(BeTemporally("==", epoch.Add(time.Second+liveReadTTL)))
 	s.confirmed(r, 30*time.Second)
 	g.Expect(to.reads).To(Equal(1))
-	s.confirmed(r, lookLife)
+	s.confirmed(r, liveReadTTL)
 	g.Expect(s.targets[0].State).To(Equal(health.Pending), "what the cache says counts from when the Node was well")
 	s.confirmed(r, 5*time.Minute)
 	g.Expect(to.reads).To(Equal(2), "it is to be handed over again")
@@ -161,15 +161,15 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(to.reads).To(Equal(3), "its owner knows")
 }
 
-// TestALookThatFails holds the Machine, is told after a while, and is not repeated before a minute is over. What nobody needs is
+// TestALiveReadThatFails holds the Machine, is recorded after a while, and is not repeated before a minute is over. What nobody needs is
 // withdrawn.
-func TestALookThatFails(t *testing.T) {
+func TestALiveReadThatFails(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{Verb: "GET", Object: "Node m0"}}
 	r, s := confirming(to)
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
 	g.Expect(s.checks[0].result.Unread).To(BeEmpty())
-	g.Expect(s.next).To(BeTemporally("==", s.now.Add(lookPatience)))
-	s.confirmed(r, lookPatience)
+	g.Expect(s.next).To(BeTemporally("==", s.now.Add(unreadAfter)))
+	s.confirmed(r, unreadAfter)
 	g.Expect(s.checks[0].result).To(And(HaveField("UnreadMachines", 1), HaveField("Unread", ContainSubstring("Node m0 cannot be read: ")), HaveField("Unhealthy", 1)))
 	g.Expect(s.next).To(BeZero(), "the answer wakes it")
 
@@ -177,15 +177,15 @@ func TestALookThatFails(t *testing.T) {
 	s.confirmed(r, time.Second)
 	reads := to.reads
 	g.Expect(s.checks[0].result.Unread).To(ContainSubstring("refused"))
-	g.Expect(s.next).To(BeTemporally("==", s.now.Add(lookLife)))
-	g.Expect(s.confirmed(r, lookLife/2)).To(BeEmpty())
+	g.Expect(s.next).To(BeTemporally("==", s.now.Add(liveReadTTL)))
+	g.Expect(s.confirmed(r, liveReadTTL/2)).To(BeEmpty())
 	g.Expect(to.reads).To(Equal(reads))
 	to.err = &remote.PendingError{}
-	s.confirmed(r, lookLife/2)
+	s.confirmed(r, liveReadTTL/2)
 	g.Expect(to.reads).To(Equal(reads + 1))
 
 	to.cached = nodeIn("2", "True")
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
 	g.Expect(to.withdrawn).To(Equal([]string{"m0"}))
-	g.Expect(r.looks.of).To(BeEmpty())
+	g.Expect(r.liveReads.of).To(BeEmpty())
 }

@@ -31,9 +31,9 @@ func (s *round) judge(r *Reconciler) {
 		}
 		facts := s.facts(machine)
 		facts.History, facts.ClusterHistory = history, histories.cluster
-		looked := s.correct(&facts)
+		byLiveRead := s.correct(&facts)
 		health.Observe(facts, policies...)
-		t := &target{Machine: machine, by: by, facts: facts, policies: policies, looked: looked}
+		t := &target{Machine: machine, by: by, facts: facts, policies: policies, byLiveRead: byLiveRead}
 		for _, policy := range policies {
 			t.judgements = append(t.judgements, health.Judgement{Policy: policy.Name, Assessment: health.Judge(policy, facts)})
 		}

@@ -47,11 +47,11 @@ type Reconciler struct {
 	// Written are the versions of the Machines that this controller has written; nil for a new list.
 	Written *persist.Versions
 
-	memory   memory
-	nodes    marks
-	requests requests
-	looks    looks
-	wake     func(cluster client.ObjectKey, after time.Duration)
+	memory    memory
+	nodes     marks
+	requests  requests
+	liveReads liveReads
+	wake      func(cluster client.ObjectKey, after time.Duration)
 	// recheck, if not zero, is for the constant of that name, in tests.
 	recheck time.Duration
 	// onRound is called with each round, in tests.

@@ -51,8 +51,8 @@ type round struct {
 	targets []*target
 	// abandoned are Machines that no policy is for, and that still say what one has concluded.
 	abandoned []*clusterv1.Machine
-	// looks are the reads of Nodes for the Machines of the Cluster.
-	looks map[types.UID]*look
+	// liveReads are the reads of Nodes for the Machines of the Cluster.
+	liveReads map[types.UID]*liveRead
 	// histories are what was seen before.
 	histories *histories
 	// next is when time alone changes something.
@@ -79,10 +79,10 @@ type target struct {
 	by         []*check
 	judgements []health.Judgement
 	health.Assessment
-	// facts and policies are what it was judged by; looked means by a Node that was read of the API server.
-	facts    health.Facts
-	policies []health.Policy
-	looked   bool
+	// facts and policies are what it was judged by; byLiveRead means by a Node that was read of the API server.
+	facts      health.Facts
+	policies   []health.Policy
+	byLiveRead bool
 	// held means that it is handed over to nobody before its Node was read. unread is why it cannot be; "" while there is still time.
 	held   bool
 	unread string
@@ -192,7 +192,7 @@ func (s *round) resting() bool {
 	return s.cluster == nil || !s.cluster.DeletionTimestamp.IsZero() || ptr.Deref(s.cluster.Spec.Paused, false)
 }
 
-// wakeAt has the Cluster looked at again at a time; zero is never.
+// wakeAt has the Cluster reconciled again at a time; zero is never.
 func (s *round) wakeAt(at time.Time) {
 	if !at.IsZero() && (s.next.IsZero() || at.Before(s.next)) {
 		s.next = at
