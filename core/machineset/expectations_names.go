@@ -41,7 +41,7 @@ func (e *expectations) openNames(set types.UID) []string {
 }
 
 // stillOpen returns the ordinals that remain of a reservation, and whether it is time to write that: when a Machine
-// with one of the names is being deleted, or is about to be.
+// with one of the names is being deleted, or is about to be, or is gone without that, since somebody has removed it by force.
 func (e *expectations) stillOpen(
 	set types.UID,
 	seed string,
@@ -58,10 +58,15 @@ func (e *expectations) stillOpen(
 	}
 	for _, reserved := range names {
 		machine, exists := byName[reserved.name]
-		retire = retire || exists && (!machine.DeletionTimestamp.IsZero() || victims[machine.UID])
-		if !exists && (!expected.seeds[seed] || expected.isOpen(reserved)) {
+		open := !expected.seeds[seed] || expected.isOpen(reserved)
+		if exists {
+			retire = retire || !machine.DeletionTimestamp.IsZero() || victims[machine.UID]
+			continue
+		}
+		if open {
 			left = append(left, reserved.ordinal)
 		}
+		retire = retire || !open
 	}
 	return left, retire
 }

@@ -133,13 +133,15 @@ func TestNamesAreRetiredWhileTheirMachinesExist(t *testing.T) {
 		left     []int
 		retire   bool
 	}{
-		"all live":                          {machines: machineList("m0 m1 m2")},
-		"one is deleted":                    {machines: append(machineList("m0 m1"), Machine("m2", Deleting)), retire: true},
-		"one will be deleted":               {machines: machineList("m0 m1 m2"), victims: map[types.UID]bool{Machine("m1").UID: true}, retire: true},
-		"one is deleted, one not seen":      {machines: append(machineList("m0"), Machine("m2", Deleting)), retire: true, left: []int{1}},
-		"another is deleted":                {machines: append(machineList("m0 m1"), Machine("x", Deleting)), left: []int{2}},
-		"one was seen and is gone":          {known: names(2), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true, left: []int{2}},
-		"this process knows of no open one": {known: names(), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true},
+		"all live":                                      {machines: machineList("m0 m1 m2")},
+		"one is deleted":                                {machines: append(machineList("m0 m1"), Machine("m2", Deleting)), retire: true},
+		"one will be deleted":                           {machines: machineList("m0 m1 m2"), victims: map[types.UID]bool{Machine("m1").UID: true}, retire: true},
+		"one is deleted, one not seen":                  {machines: append(machineList("m0"), Machine("m2", Deleting)), retire: true, left: []int{1}},
+		"another is deleted":                            {machines: append(machineList("m0 m1"), Machine("x", Deleting)), left: []int{2}},
+		"one was seen and is gone":                      {known: names(2), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true, left: []int{2}},
+		"one is gone that was never seen being deleted": {known: names(2), machines: machineList("m0"), retire: true, left: []int{2}},
+		"none is gone, one is open":                     {known: names(2), machines: machineList("m0 m1"), left: []int{2}},
+		"this process knows of no open one":             {known: names(), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,6 +146,30 @@ func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNameOfAMachineThatWasRemovedByForceDoesNotComeBack: its instance may still run, and would be taken for that of the new Machine by
+// whoever goes by names. Nobody sees such a Machine being deleted, and the reservation of a rollout has more names than the next Machine takes.
+func TestNameOfAMachineThatWasRemovedByForceDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deployment := w.deployment("1", nil)
+	deployment.Spec.Replicas = ptr.To[int32](4)
+	w.G.Expect(direct.Update(w.Ctx, deployment)).To(Succeed())
+	w.set(2, of(deployment, "s", "1"))
+	w.start(t)
+	w.Eventually(w.settled(2))
+	removed := livingNames(w)[0]
+	machine := &clusterv1.Machine{}
+	machine.Namespace, machine.Name = w.current().Namespace, removed
+	w.G.Expect(direct.Patch(w.Ctx, machine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	w.G.Expect(client.IgnoreNotFound(direct.Delete(w.Ctx, machine))).To(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(livingNames(w)).To(And(HaveLen(2), Not(ContainElement(removed)))) })
+	w.Stop()
+	w.start(t)
+	w.scaleTo(4)
+	w.Eventually(func(g Gomega) { g.Expect(livingNames(w)).To(HaveLen(4)) })
+	w.G.Expect(livingNames(w)).NotTo(ContainElement(removed))
 }
 
 // TestRefusedReservationIsSeen: without a reservation no Machine is created, and the set says why.
