@@ -88,6 +88,8 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onSet(ctx, a)
 	case deleteSet:
 		return r.deleteSet(ctx, a)
+	case removeByForce:
+		return r.removeByForce(ctx, a)
 	case deleteInfra:
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			r.bereft[m.Name] = true
@@ -124,7 +126,7 @@ func (r *run) onMachine(ctx context.Context, a action, do func(*clusterv1.Machin
 	}
 	alive := slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool {
 		return !m.DeletionTimestamp.IsZero() || (a.act == preferMachine && m.Labels[setLabelKey] == "") ||
-			(a.act == deleteInfra && m.Spec.ProviderID == "")
+			((a.act == deleteInfra || a.act == removeByForce) && m.Spec.ProviderID == "")
 	})
 	machine, ok := pickOf(alive, a.pick)
 	if !ok {

@@ -64,6 +64,7 @@ func (r *run) vanish(ctx context.Context, a action) (string, error) {
 		return "none there", nil
 	}
 	r.vanished[instance.providerID] = instance.name
+	r.guard.excuse(instance.providerID)
 	r.kubelets.vanish(instance.providerID)
 	return instance.id + " of " + instance.name, r.account.vanish(instance)
 }

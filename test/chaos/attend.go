@@ -37,6 +37,9 @@ func (r *run) attend(ctx context.Context, s *state) error {
 			return err
 		}
 	}
+	if err := r.attendOrphans(s); err != nil {
+		return err
+	}
 	return r.attendCheck(ctx, s)
 }
 

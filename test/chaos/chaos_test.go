@@ -127,7 +127,10 @@ func runSeed(t *testing.T, ctx context.Context, plane *Plane, o Options) { //nol
 func build(t *testing.T, pkg string, race bool) string {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	args, cgo := []string{"build", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", target}, "1"
+	// The least times of the orphan collector, so that it deletes something within a run.
+	const orphans = "millwright.dev/providers/driver/orphans"
+	ldflags := "-s -w -X " + orphans + ".leastPeriod=1s -X " + orphans + ".leastGrace=2s"
+	args, cgo := []string{"build", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, "1"
 	if race {
 		args = append(args, "-race")
 	} else {

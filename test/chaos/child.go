@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"millwright.dev/test/childprocess"
@@ -83,6 +84,17 @@ func (c *child) kill() {
 	if p != nil {
 		p.Kill()
 	}
+}
+
+// stopped does something while the program, if it runs, stands still.
+func (c *child) stopped(do func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process != nil && c.process.Running() {
+		_ = syscall.Kill(c.process.PID(), syscall.SIGSTOP)
+		defer func() { _ = syscall.Kill(c.process.PID(), syscall.SIGCONT) }()
+	}
+	return do()
 }
 
 // endedItself is how often the program has ended without being killed.

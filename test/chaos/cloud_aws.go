@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
@@ -57,7 +58,7 @@ func (a awsAccount) machines() (all []machine) {
 		if i.Live() {
 			all = append(all, machine{
 				id: i.ID, providerID: "aws:///" + i.AvailabilityZone + "/" + i.ID, name: i.Tags["Name"], running: i.State == "running",
-				host: "ip-" + strings.ReplaceAll(i.PrivateIPAddress, ".", "-") + ".ec2.internal",
+				owner: types.UID(i.Tags[instance.TagOwnerUID]), host: "ip-" + strings.ReplaceAll(i.PrivateIPAddress, ".", "-") + ".ec2.internal",
 			})
 		}
 	}

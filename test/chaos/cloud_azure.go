@@ -56,9 +56,10 @@ func (a *azureAccount) machines() (all []machine) {
 		if r.Kind != "virtualMachines" {
 			continue
 		}
-		a.note(types.UID(r.Tags[instance.TagOwnerUID]), r.VMID)
+		owner := types.UID(r.Tags[instance.TagOwnerUID])
+		a.note(owner, r.VMID)
 		all = append(all, machine{
-			id: r.ID, name: r.Name, host: r.Name, running: r.State == "Succeeded" && r.Power == "running",
+			id: r.ID, owner: owner, name: r.Name, host: r.Name, running: r.State == "Succeeded" && r.Power == "running",
 			providerID: "azure://" + strings.Replace(r.ID, "/"+arm.DefaultGroup+"/", "/"+strings.ToLower(arm.DefaultGroup)+"/", 1),
 		})
 	}

@@ -59,11 +59,12 @@ type gcpAccount struct {
 
 func (a *gcpAccount) machines() (all []machine) {
 	for _, i := range a.Instances(gcpProject) {
-		a.note(types.UID(i.Labels[instance.LabelOwnerUID]), fmt.Sprint(i.ID))
+		owner := types.UID(i.Labels[instance.LabelOwnerUID])
+		a.note(owner, fmt.Sprint(i.ID))
 		zone := i.Zone[strings.LastIndex(i.Zone, "/")+1:]
 		all = append(all, machine{
 			id: i.SelfLink, providerID: "gce://" + gcpProject + "/" + zone + "/" + i.Name, name: i.Name, host: i.Name,
-			running: i.Status == "RUNNING",
+			owner: owner, running: i.Status == "RUNNING",
 		})
 	}
 	return all

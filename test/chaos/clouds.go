@@ -55,6 +55,8 @@ type account interface {
 // machine is one machine of a cloud.
 type machine struct {
 	id, providerID string
+	// owner is the UID of the object that it was launched for.
+	owner types.UID
 	// name is that of its Machine, host that which a kubelet takes for its Node by default.
 	name, host string
 	running    bool

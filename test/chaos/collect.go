@@ -25,6 +25,10 @@ func (r *run) collect(ctx context.Context, s *state) error {
 		if owner == nil || machines.Has(owner.UID) {
 			return
 		}
+		if r.forced[owner.UID] != "" {
+			orphans = append(orphans, object)
+			return
+		}
 		if end, ended := r.history.ended(owner.UID); ended && !object.GetCreationTimestamp().Time.Before(end) {
 			orphans = append(orphans, object)
 		}
@@ -50,7 +54,7 @@ func (r *run) collect(ctx context.Context, s *state) error {
 			return errors.Wrapf(err, "collecting %T %s", object, object.GetName())
 		}
 	}
-	return nil
+	return r.collectForced(ctx, s)
 }
 
 // ended is when the deletion of an object began, to the second.

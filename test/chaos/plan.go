@@ -24,6 +24,7 @@ const (
 	deleteDeployment act = "delete the doomed MachineDeployment"
 	deleteNode       act = "delete a Node"
 	vanish           act = "let an instance vanish"
+	removeByForce    act = "remove a Machine and its infrastructure machine by force"
 	deleteInfra      act = "delete an infrastructure machine"
 	fallSilent       act = "let a kubelet fall silent"
 	spoilNode        act = "set a condition of a Node that says it is broken"
@@ -68,6 +69,7 @@ var weights = []struct {
 	{deleteNode, 8},
 	{vanish, 4},
 	{deleteInfra, 3},
+	{removeByForce, 4},
 	{fallSilent, 8},
 	{spoilNode, 8},
 	{failToJoin, 3},

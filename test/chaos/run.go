@@ -54,6 +54,11 @@ type run struct {
 	// single are the Machines without owner that must be there, by name.
 	single map[string]bool
 
+	// forced has the provider ID by the UID of Machines and infrastructure machines that were removed by force; left is how many instances
+	// of them were left to people.
+	forced map[types.UID]string
+	left   int
+	guard  *guard
 	// attended are the Machines that another try was asked for, raised says that the limit of unhealthy Machines was raised.
 	attended map[types.UID]bool
 	raised   bool
@@ -71,6 +76,7 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
 		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{},
 		deletedNodes: map[string]bool{}, single: map[string]bool{}, attended: map[types.UID]bool{},
+		forced: map[types.UID]string{}, guard: newGuard(),
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err

@@ -33,6 +33,7 @@ func (r *run) setUp(ctx context.Context) error {
 		return err
 	}
 	go r.kubelets.run(ctx)
+	go r.watchInstances(ctx)
 	if err := r.prepareChildren(); err != nil {
 		return err
 	}
@@ -125,8 +126,9 @@ func (r *run) prepareChildren() error {
 	}
 	args, environment := r.cloud.provider(r.endpoint.URL, r.tokens.URL)
 	provider, err := r.program(r.cloud.name, r.Provider, r.providerManagement, append([]string{
-		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=10s",
-		"--inventory-fast-interval=500ms", "--inventory-slow-interval=3s", "--cloud-call-timeout=10s",
+		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=8s",
+		"--inventory-fast-interval=500ms", "--inventory-slow-interval=3s", "--cloud-call-timeout=4s",
+		"--machine-safety-orphan-vms-period=1s", "--leader-elect-resource-namespace=" + r.namespace,
 	}, args...))
 	if err != nil {
 		return err

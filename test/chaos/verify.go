@@ -55,10 +55,18 @@ func (r *run) verify(ctx context.Context) error {
 	if lost := r.history.lost(r.deleted); len(lost) > 0 {
 		return errors.Errorf("Machines were not kept for inspection, see %s:\n%s", historyLog, strings.Join(lost, "\n"))
 	}
+	if ended := r.guard.violations(); len(ended) > 0 {
+		return errors.Errorf("instances have ended that are claimed:\n%s", strings.Join(ended, "\n"))
+	}
 	if over := r.history.overRetried(maxRetry); len(over) > 0 {
 		return errors.Errorf("too many retries, see %s:\n%s", historyLog, strings.Join(over, "\n"))
 	}
 	r.note("%d Machines were preserved; %s", r.history.preserved(), r.history.summary())
+	orphans, err := r.orphansSummary()
+	if err != nil {
+		return err
+	}
+	r.note("%s", orphans)
 	r.attending = false
 	if err := r.leave(ctx); err != nil {
 		return err

@@ -123,7 +123,7 @@ func (o *Options) Validate() error {
 	if p := orphans.Policy(o.OrphanPolicy); p != "" && p != orphans.PolicyDelete && p != orphans.PolicyReport {
 		return errors.Errorf("--orphan-policy is %q: set it to %s or %s", o.OrphanPolicy, orphans.PolicyDelete, orphans.PolicyReport)
 	}
-	if o.OrphanPeriod < 0 || o.OrphanPeriod > 0 && o.OrphanPeriod < time.Minute {
+	if o.OrphanPeriod < 0 || o.OrphanPeriod > 0 && o.OrphanPeriod < orphans.MinPeriod() {
 		return errors.Errorf("--machine-safety-orphan-vms-period is %s: set it to 0 for no scans, or to a minute at least", o.OrphanPeriod)
 	}
 	if o.Identities != nil {

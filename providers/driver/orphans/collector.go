@@ -205,7 +205,7 @@ func (c *Collector) mayUse(ctx context.Context, in driver.Scope, namespace strin
 
 // grace is for how long something may be unclaimed before that means anything: no launch whose answer is awaited is younger.
 func (c *Collector) grace() time.Duration {
-	return max(minGrace, c.VisibilityGrace, 2*c.CallTimeout)
+	return max(minGrace(), c.VisibilityGrace, 2*c.CallTimeout)
 }
 
 // budget is how much may still be deleted of each Cluster.
