@@ -80,6 +80,10 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error { return r.pause(ctx, m) })
 	case preferMachine:
 		return r.preferMachine(ctx, a)
+	case addSurplus:
+		return r.addSurplus(ctx, a)
+	case unfreeze:
+		return r.unfreeze(ctx, false)
 	case preserve:
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			return r.patch(ctx, m, func() { setAnnotation(m, machines.PreserveAnnotation, []string{"now", "when-failed"}[a.pick/7%2]) })
@@ -189,6 +193,8 @@ func (r *run) onDeployment(ctx context.Context, a action) (string, error) {
 	switch a.act {
 	case pauseDeployment:
 		return d.Name, r.pause(ctx, &d)
+	case freeze:
+		return d.Name, r.freeze(ctx, &d)
 	case scaleDeployment:
 		return r.scale(ctx, &d, &d.Spec.Replicas, r.sizeOf(d.Name), a)
 	case wave:

@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -40,7 +42,33 @@ func (r *run) attend(ctx context.Context, s *state) error {
 	if err := r.attendOrphans(s); err != nil {
 		return err
 	}
+	r.relapse(s)
 	return r.attendCheck(ctx, s)
+}
+
+// relapse lets replacements fall silent that have just become available, those first that have replaced others that failed: so retries
+// wait, and the core gives up. It ends by itself, as a run has few of them.
+func (r *run) relapse(s *state) {
+	var candidates []*clusterv1.Machine
+	for i := range s.machines.Items {
+		m := &s.machines.Items[i]
+		if remediation.RecordOf(m) != nil && !r.relapsed[m.UID] && m.DeletionTimestamp.IsZero() &&
+			isTrue(m.Status.Conditions, clusterv1.MachineAvailableCondition) {
+			candidates = append(candidates, m)
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *clusterv1.Machine) int {
+		return cmp.Compare(remediation.RecordOf(b).Retry, remediation.RecordOf(a).Retry)
+	})
+	nodes := s.byProviderID()
+	for _, m := range candidates[:min(r.relapses, len(candidates))] {
+		for _, node := range nodes[m.Spec.ProviderID] {
+			r.relapses--
+			r.relapsed[m.UID] = true
+			r.note("let the kubelet of the replacement %s fall silent", m.Name)
+			r.kubelets.fallSilent(node.UID)
+		}
+	}
 }
 
 // attendCheck raises the limit of the health check.

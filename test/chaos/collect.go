@@ -45,6 +45,9 @@ func (r *run) collect(ctx context.Context, s *state) error {
 			orphans = append(orphans, &s.secrets.Items[i])
 		}
 	}
+	for _, m := range s.strays() {
+		orphans = append(orphans, m)
+	}
 	for _, object := range orphans {
 		if !object.GetDeletionTimestamp().IsZero() {
 			continue

@@ -15,6 +15,8 @@ const window = 20 * time.Second
 type books struct {
 	// machines are the Machines that exist, deleting ones included, with their set.
 	machines map[types.UID]types.UID
+	// surplus is since when there are Machines that the run has made.
+	surplus map[types.UID]time.Time
 	// deployments are the deployments of sets.
 	deployments map[types.UID]types.UID
 	owners      map[types.UID]*owner
@@ -46,9 +48,13 @@ type observation struct {
 //
 // What counts is not what was wanted at that moment: while writes fail or a process is down, the core may not know yet.
 // A set may act on any of its numbers from the one on that it has last reported as acted on; and that number came from
-// a deployment which acted on any of its own, in the same way, when it wrote it.
+// a deployment which acted on any of its own, in the same way, when it wrote it. Machines that the run has made itself are no excess when
+// they come, and count against others once the core must know of them.
 func (h *history) excesses() []string {
-	b := &books{machines: map[types.UID]types.UID{}, deployments: map[types.UID]types.UID{}, owners: map[types.UID]*owner{}}
+	b := &books{
+		machines: map[types.UID]types.UID{}, surplus: map[types.UID]time.Time{}, deployments: map[types.UID]types.UID{},
+		owners: map[types.UID]*owner{},
+	}
 	var found []string
 	for _, m := range h.inOrder() {
 		if m.kind != "Machine" {
@@ -61,6 +67,12 @@ func (h *history) excesses() []string {
 		}
 		before, known := b.machines[m.uid]
 		b.machines[m.uid] = m.owner
+		if m.surplus {
+			if !known {
+				b.surplus[m.uid] = m.at
+			}
+			continue
+		}
 		if known && before == m.owner || m.owner == "" {
 			continue
 		}
@@ -106,7 +118,10 @@ func (b *books) check(m moment) []string {
 
 func (b *books) count(m moment, owner types.UID, allowed int) []string {
 	count := 0
-	for _, set := range b.machines {
+	for uid, set := range b.machines {
+		if since, surplus := b.surplus[uid]; surplus && m.at.Sub(since) < window {
+			continue
+		}
 		if set == owner || b.deployments[set] == owner {
 			count++
 		}

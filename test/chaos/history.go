@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/remediation"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // moment is one change of one object. Versions order the changes of all kinds: they share one etcd.
@@ -42,6 +43,10 @@ type moment struct {
 	retry int
 	// held is why a set does not replace its unhealthy Machines; "" if it does.
 	held string
+	// surplus means that the run has made the Machine, which nobody wanted.
+	surplus bool
+	// frozen means that a set or a deployment says that no Machine is created, overshoot that the core has concluded that itself.
+	frozen, overshoot bool
 	// ended is when the deletion began, to the second.
 	ended time.Time
 	// limit is how many Machines a set or a deployment may have by its spec.
@@ -113,10 +118,13 @@ func (h *history) add(object client.Object, gone bool) {
 	case gone:
 		m.ended = m.at.Truncate(time.Second)
 	}
+	freeze := object.GetLabels()[overshoot.FrozenLabel]
+	m.frozen, m.overshoot = freeze != "", freeze == overshoot.Overshoot
 	switch o := object.(type) {
 	case *clusterv1.Machine:
 		m.kind = "Machine"
 		m.preserved = preserved(o)
+		_, m.surplus = o.Annotations[surplusAnnotation]
 		if record := remediation.RecordOf(o); record != nil {
 			m.retry = record.Retry
 		}
@@ -145,6 +153,12 @@ func (h *history) write(path string) error {
 		}
 		if m.preserved {
 			text.WriteString(" preserved")
+		}
+		if m.surplus {
+			text.WriteString(" surplus")
+		}
+		if m.frozen {
+			text.WriteString(" frozen")
 		}
 		if m.retry > 0 {
 			fmt.Fprintf(&text, " retry %d", m.retry)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/safety/overshoot"
 )
 
 // past is a history that a test writes, one version after the other.
@@ -170,4 +172,70 @@ func TestHistoryIsOrderedByVersion(t *testing.T) {
 	p.machine("a", "s", false)
 	p.moments[0], p.moments[2] = p.moments[2], p.moments[0]
 	g.Expect(p.excesses()).To(BeEmpty())
+}
+
+// marked is a Machine that the run makes for a set, which has too many then.
+func (p *past) marked(name, set string) {
+	m := &clusterv1.Machine{}
+	m.Annotations = map[string]string{surplusAnnotation: ""}
+	p.stamp(m, name, set)
+	p.add(m, false)
+}
+
+// What the run makes itself is no excess; what the core adds to it is one, as soon as it must know.
+func TestHistoryKnowsWhatTheRunHasMade(t *testing.T) {
+	g := NewWithT(t)
+	p := &past{history: newHistory()}
+	p.set("s", 1)
+	p.marked("x", "s")
+	p.machine("a", "s", false)
+	p.marked("y", "s")
+	g.Expect(p.excesses()).To(BeEmpty())
+	p.machine("b", "s", false)
+	g.Expect(p.excesses()).To(Equal([]string{"MachineSet s: Machine b came as number 2 of at most 1"}))
+
+	p = &past{history: newHistory()}
+	p.set("s", 1)
+	p.marked("x", "s")
+	p.later()
+	p.machine("a", "s", false)
+	g.Expect(p.excesses()).To(Equal([]string{"MachineSet s: Machine a came as number 2 of at most 1"}))
+	p.machine("x", "s", true)
+	overshoots, made := p.freezes()
+	g.Expect([]int{overshoots, made}).To(Equal([]int{0, 1}))
+}
+
+func TestHistoryFindsMachinesThatCameInAFreeze(t *testing.T) {
+	freeze := func(p *past, value string) {
+		d := &clusterv1.MachineDeployment{}
+		if value != "" {
+			d.Labels = map[string]string{overshoot.FrozenLabel: value}
+		}
+		p.stamp(d, "d", "")
+		p.add(d, false)
+	}
+	for _, c := range []struct {
+		name  string
+		build func(*past)
+		found int
+	}{
+		{"without a freeze", func(p *past) { p.later(); p.machine("a", "s", false) }, 0},
+		{"right after it began", func(p *past) { freeze(p, freezeByHand); p.machine("a", "s", false) }, 0},
+		{"long after it began", func(p *past) { freeze(p, freezeByHand); p.later(); p.machine("a", "s", false) }, 1},
+		{"once it has ended", func(p *past) { freeze(p, freezeByHand); p.later(); freeze(p, ""); p.machine("a", "s", false) }, 0},
+		{"a Machine of the run", func(p *past) { freeze(p, overshoot.Overshoot); p.later(); p.marked("a", "s") }, 0},
+		{"a Machine that was there", func(p *past) {
+			p.machine("a", "s", false)
+			freeze(p, freezeByHand)
+			p.later()
+			p.machine("a", "s", false)
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &past{history: newHistory()}
+			p.set("s", 2)
+			c.build(p)
+			NewWithT(t).Expect(p.createdInFreeze()).To(HaveLen(c.found))
+		})
+	}
 }

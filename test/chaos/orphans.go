@@ -66,6 +66,10 @@ func (r *run) collectForced(ctx context.Context, s *state) error {
 	for _, instance := range s.instances {
 		delete(ids, instance.providerID)
 	}
+	for i := range s.machines.Items {
+		// In clouds of names another Machine may have the name, and so its instance the ID.
+		delete(ids, s.machines.Items[i].Spec.ProviderID)
+	}
 	for i := range s.nodes.Items {
 		node := &s.nodes.Items[i]
 		if !ids[node.Spec.ProviderID] {

@@ -35,6 +35,9 @@ const (
 	pauseSet         act = "pause a MachineSet"
 	pauseDeployment  act = "pause a MachineDeployment"
 	pauseCluster     act = "pause the Cluster"
+	addSurplus       act = "make Machines too many for a MachineSet"
+	freeze           act = "freeze a MachineDeployment"
+	unfreeze         act = "end all freezes of creation"
 	unpause          act = "unpause everything"
 	rotate           act = "rotate the kubeconfig"
 )
@@ -79,6 +82,9 @@ var weights = []struct {
 	{pauseSet, 2},
 	{pauseDeployment, 2},
 	{pauseCluster, 1},
+	{addSurplus, 3},
+	{freeze, 2},
+	{unfreeze, 3},
 	{unpause, 8},
 	{rotate, 2},
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/safety/overshoot"
 )
 
 // problems lists everything that is not yet as it must be once all is calm.
@@ -123,6 +125,9 @@ func (r *run) checkOwners(s *state, p *list) {
 	for i := range s.sets.Items {
 		set := &s.sets.Items[i]
 		machines := owned[set.UID]
+		if value := set.Labels[overshoot.FrozenLabel]; value != "" {
+			p.add("MachineSet %s is frozen: %s", set.Name, value)
+		}
 		if !set.DeletionTimestamp.IsZero() {
 			p.add("MachineSet %s is being deleted", set.Name)
 		}
@@ -139,6 +144,9 @@ func (r *run) checkOwners(s *state, p *list) {
 	for i := range s.deployments.Items {
 		d := &s.deployments.Items[i]
 		machines := ofDeployment[d.UID]
+		if value := d.Labels[overshoot.FrozenLabel]; value != "" {
+			p.add("MachineDeployment %s is frozen: %s", d.Name, value)
+		}
 		if !d.DeletionTimestamp.IsZero() {
 			p.add("MachineDeployment %s is being deleted", d.Name)
 		}

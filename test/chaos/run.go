@@ -58,7 +58,10 @@ type run struct {
 	// of them were left to people.
 	forced map[types.UID]string
 	left   int
-	guard  *guard
+	// surplus is how many Machines the run has made for sets, relapses how many replacements are to fall ill after the faults.
+	surplus, relapses int
+	relapsed          map[types.UID]bool
+	guard             *guard
 	// attended are the Machines that another try was asked for, raised says that the limit of unhealthy Machines was raised.
 	attended map[types.UID]bool
 	raised   bool
@@ -76,7 +79,7 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
 		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{},
 		deletedNodes: map[string]bool{}, single: map[string]bool{}, attended: map[types.UID]bool{},
-		forced: map[types.UID]string{}, guard: newGuard(),
+		forced: map[types.UID]string{}, guard: newGuard(), relapsed: map[types.UID]bool{},
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err
@@ -160,6 +163,9 @@ func (r *run) calm(ctx context.Context) error {
 		return err
 	}
 	if _, err := r.unpause(ctx); err != nil {
+		return err
+	}
+	if _, err := r.unfreeze(ctx, true); err != nil {
 		return err
 	}
 	for _, c := range []*child{r.core, r.provider} {

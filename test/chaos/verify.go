@@ -21,6 +21,8 @@ const (
 	lookEvery  = 500 * time.Millisecond
 	// maxWait bounds a wait that goes on making progress.
 	maxWait = 10 * time.Minute
+	// relapsePause is the part of the duration of a run for which one more replacement fails after the faults; a short run has none.
+	relapsePause = 15 * time.Second
 	// quiet is for how long nothing may be written once all is well.
 	quiet = 3 * time.Second
 	// reported bounds how many problems are reported.
@@ -30,7 +32,7 @@ const (
 // verify is the second part of a run: without faults, everything comes right.
 func (r *run) verify(ctx context.Context) error {
 	endedBefore := r.core.endedItself() + r.provider.endedItself()
-	r.attending = true
+	r.attending, r.relapses = true, int(r.Duration/relapsePause)
 	if err := r.checkVanished(ctx); err != nil {
 		return err
 	}
@@ -58,6 +60,9 @@ func (r *run) verify(ctx context.Context) error {
 	if ended := r.guard.violations(); len(ended) > 0 {
 		return errors.Errorf("instances have ended that are claimed:\n%s", strings.Join(ended, "\n"))
 	}
+	if created := r.history.createdInFreeze(); len(created) > 0 {
+		return errors.Errorf("Machines were created in a freeze, see %s:\n%s", historyLog, strings.Join(created, "\n"))
+	}
 	if over := r.history.overRetried(maxRetry); len(over) > 0 {
 		return errors.Errorf("too many retries, see %s:\n%s", historyLog, strings.Join(over, "\n"))
 	}
@@ -66,7 +71,8 @@ func (r *run) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.note("%s", orphans)
+	overshoots, surplus := r.history.freezes()
+	r.note("%s; %d Machines too many were made, and %d times creation was frozen for it", orphans, surplus, overshoots)
 	r.attending = false
 	if err := r.leave(ctx); err != nil {
 		return err
