@@ -15,19 +15,26 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// providerPeriod is how often the instant providers look.
-const providerPeriod = 20 * time.Millisecond
+// The instant providers look often while there is something to do, and each time later while there is not: each look is two requests.
+const (
+	minProviderPeriod = 20 * time.Millisecond
+	maxProviderPeriod = 320 * time.Millisecond
+)
 
 // Instant plays both providers in a namespace until the context ends: bootstrap data are there at once, and a
 // machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
 func Instant(ctx context.Context, c client.Client, namespace string, contract version.Contract) error {
 	p := &instant{Client: c, namespace: namespace, contract: contract, done: map[string]bool{}}
-	for {
+	for period := minProviderPeriod; ; period = min(2*period, maxProviderPeriod) {
+		if p.busy {
+			period = minProviderPeriod
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(providerPeriod):
+		case <-time.After(period):
 		}
+		p.busy = false
 		for _, look := range []func(context.Context) error{p.bootstrap, p.infrastructure} {
 			if err := look(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return err
@@ -41,6 +48,8 @@ type instant struct {
 	namespace string
 	contract  version.Contract
 	done      map[string]bool
+	// busy is whether the latest look has found something to do, or to wait for.
+	busy bool
 }
 
 func (p *instant) list(ctx context.Context, role string) ([]unstructured.Unstructured, error) {
@@ -57,6 +66,7 @@ func (p *instant) bootstrap(ctx context.Context) error {
 		if p.done["config/"+config.GetName()] || config.GetDeletionTimestamp() != nil {
 			continue
 		}
+		p.busy = true
 		before := config.DeepCopy()
 		config.Object["status"] = BootstrapReady(p.contract, config.GetName())
 		if err := p.Status().Patch(ctx, config, client.MergeFrom(before)); err != nil {
@@ -73,6 +83,7 @@ func (p *instant) infrastructure(ctx context.Context) error {
 		if p.done["machine/"+machines[i].GetName()] || machines[i].GetDeletionTimestamp() != nil {
 			continue
 		}
+		p.busy = true
 		if err := p.provision(ctx, &machines[i]); err != nil {
 			return err
 		}
