@@ -28,8 +28,8 @@ run() { # name, format, packages, flags of go test
     -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(test/clusterctl core/machine core/machinedeployment test/chaos providers/aws core bootstrap/cloudconfig/node core/machineset test/start
-  test/scale/lifecycle test/admission contracts/conformance/behaviour core/cluster contracts/conformance/cmd/conformance providers/azure
+longest=(test/clusterctl core/machine core core/machinedeployment test/chaos bootstrap/cloudconfig/node core/machineset providers/aws
+  test/scale/lifecycle test/admission test/start contracts/conformance/behaviour core/cluster contracts/conformance/cmd/conformance providers/azure
   test/clouds/example/provider test/conformance bootstrap/cloudconfig/controller test/drivers test/sandbox/cmd/demo bootstrap/cloudconfig
   core/remediation core/machinehealth test/tilt core/drain providers/driver/inframachine core/remote providers/gcp test/commandline
   bootstrap/cloudconfig/approval test/doccheck)

@@ -20,8 +20,8 @@ import (
 )
 
 // TestLife is the demo's scenario with one cluster, TestLifeWithTwoClusters with Machines and Nodes in
-// different ones and with the core's webhooks.
-func TestLife(t *testing.T) { life(sharedWorld(t, "life")) }
+// different ones, with the core's webhooks and fewer machines.
+func TestLife(t *testing.T) { life(sharedWorld(t, "life"), 3, 5) }
 
 func TestLifeWithTwoClusters(t *testing.T) {
 	booting.takeTurn(t)
@@ -30,17 +30,18 @@ func TestLifeWithTwoClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
-	life(newWorld(t, s, "life"))
+	life(newWorld(t, s, "life"), 2, 3)
 }
 
-func life(w *world) {
+// life goes from nothing to few machines, to more, which are replaced, and back to nothing.
+func life(w *world, few, more int) {
 	w.t.Helper()
 	w.expectOwnIdentities()
 
-	w.Expect(w.scenario.ApplySamples(w.ctx)).To(Succeed())
-	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
+	w.Expect(w.scenario.Deploy(w.ctx, few)).To(Succeed())
+	w.Expect(w.scenario.AwaitRunning(w.ctx, few)).To(Succeed())
 	w.expectCluster()
-	w.expectMachines(3, "m5.large")
+	w.expectMachines(few, "m5.large")
 	w.expectLeftovers()
 	if w.sandbox.Webhooks() {
 		w.expectAdmission()
@@ -48,14 +49,14 @@ func life(w *world) {
 
 	w.Expect(w.scenario.DeployWorkload(w.ctx, 6, 4)).To(Succeed())
 	first := w.identities()
-	w.Expect(w.scenario.Scale(w.ctx, 5)).To(Succeed())
-	w.Expect(w.scenario.AwaitRunning(w.ctx, 5)).To(Succeed())
-	w.expectMachines(5, "m5.large")
+	w.Expect(w.scenario.Scale(w.ctx, int32(more))).To(Succeed())
+	w.Expect(w.scenario.AwaitRunning(w.ctx, more)).To(Succeed())
+	w.expectMachines(more, "m5.large")
 	for uid, identity := range first {
 		w.Expect(w.identities()).To(HaveKeyWithValue(uid, identity), "scaling up touches no Machine that is there")
 	}
 
-	w.roll()
+	w.roll(more)
 
 	w.Expect(w.scenario.DeleteWorkload(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.DeleteMachines(w.ctx)).To(Succeed())
@@ -65,22 +66,22 @@ func life(w *world) {
 	w.Expect(w.sandbox.Check()).To(Succeed())
 }
 
-// roll replaces all five Machines and holds the MachineDeployment to maxSurge 1 and maxUnavailable 0.
-func (w *world) roll() {
+// roll replaces all Machines and holds the MachineDeployment to maxSurge 1 and maxUnavailable 0.
+func (w *world) roll(count int) {
 	w.t.Helper()
-	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(5))
+	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(count))
 	old := w.scenario.Watch.UIDs()
 	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
-	w.Expect(w.scenario.AwaitRolled(w.ctx, old, 5)).To(Succeed())
+	w.Expect(w.scenario.AwaitRolled(w.ctx, old, count)).To(Succeed())
 	extremes := w.scenario.Watch.Extremes()
-	w.Expect(extremes.Most).To(Equal(6), "maxSurge is 1")
-	w.Expect(extremes.Fewest).To(Equal(5), "maxUnavailable is 0")
+	w.Expect(extremes.Most).To(Equal(count+1), "maxSurge is 1")
+	w.Expect(extremes.Fewest).To(Equal(count), "maxUnavailable is 0")
 	w.Expect(w.scenario.AwaitWorkload(w.ctx, 6)).To(Succeed())
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 	satisfied, states := w.scenario.Watch.BudgetSatisfied()
 	w.Expect(satisfied).To(BeTrue())
-	w.Expect(states).To(BeNumerically(">", 5), "a roll of five Machines shows in the disruption budget")
-	w.expectMachines(5, "m5.xlarge")
+	w.Expect(states).To(BeNumerically(">", count), "a roll of each Machine shows in the disruption budget")
+	w.expectMachines(count, "m5.xlarge")
 }
 
 // expectOwnIdentities makes sure that no manager runs as an administrator.

@@ -22,12 +22,12 @@ const silent = 4
 // stillness is how long it is watched that nothing happens which may not.
 const stillness = 5 * time.Second
 
-// TestOutagesWithLosses: Nodes of twenty are lost while the cloud's API fails, and then while the target's API server is away for longer than
+// TestOutagesWithLosses: Nodes of twelve are lost while the cloud's API fails, and then while the target's API server is away for longer than
 // the timeout, of which most come back. The core is killed in the midst of each. In the freeze and its grace nothing is replaced;
 // never are more replacements in flight than there are places, and no more is bought than was lost.
 func TestOutagesWithLosses(t *testing.T) {
 	w := manyWorld(t, &failing, "outages")
-	l := w.startLosses(20, 3)
+	l := w.startLosses(12, 3)
 	direct, err := w.sandbox.TargetKubeconfig(w.ctx)
 	w.Expect(err).NotTo(HaveOccurred())
 

@@ -18,7 +18,7 @@ import (
 // manyGrace is how long nothing is replaced there after an API server answers again.
 const manyGrace = 10 * time.Second
 
-// manyWait is how long a step may take that replaces thirty machines.
+// manyWait is how long a step may take that replaces twelve machines.
 const manyWait = 5 * time.Minute
 
 // manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes and runs

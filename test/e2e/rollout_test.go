@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	thirty = 30
+	twelve = 12
 	// firstTemplate and nextTemplate are what machines of these types are made from.
 	firstTemplate, nextTemplate = "workers-m5-large", "workers-m5-xlarge"
 )
 
-// TestRolloutOfThirty replaces thirty machines under a workload with a disruption budget: with a surge of 10 % there
-// are never more than 33 Machines nor fewer than 30 available ones, the budget holds at every moment, and old Nodes
+// TestRolloutOfTwelve replaces twelve machines under a workload with a disruption budget: with a surge of 20 %, which are three, there
+// are never more than 15 Machines nor fewer than 12 available ones, the budget holds at every moment, and old Nodes
 // are marked while new ones are not.
-func TestRolloutOfThirty(t *testing.T) {
-	const pods, needed = 60, 54
-	w := manyWorld(t, &rolling, "thirty")
-	w.start(thirty, surge("10%", int64(0)))
+func TestRolloutOfTwelve(t *testing.T) {
+	const pods, needed = 24, 18
+	w := manyWorld(t, &rolling, "twelve")
+	w.start(twelve, surge("20%", int64(0)))
 	w.Expect(w.scenario.DeployWorkload(w.ctx, pods, needed)).To(Succeed())
-	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(thirty))
+	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(twelve))
 
 	old := w.scenario.Watch.UIDs()
 	samples := w.sample()
 	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.expectMarks()
-	w.Expect(w.scenario.AwaitRolled(w.ctx, old, thirty)).To(Succeed())
+	w.Expect(w.scenario.AwaitRolled(w.ctx, old, twelve)).To(Succeed())
 
 	extremes := w.scenario.Watch.Extremes()
 	t.Logf("throughout: at most %d Machines, at least %d available", extremes.Most, extremes.Fewest)
 	for _, line := range samples.end() {
 		t.Log(line)
 	}
-	w.Expect(extremes.Most).To(And(BeNumerically(">", thirty), BeNumerically("<=", 33)), "maxSurge is 10 %")
-	w.Expect(extremes.Fewest).To(Equal(thirty), "maxUnavailable is 0")
+	w.Expect(extremes.Most).To(And(BeNumerically(">", twelve), BeNumerically("<=", 15)), "maxSurge is 20 %, rounded up")
+	w.Expect(extremes.Fewest).To(Equal(twelve), "maxUnavailable is 0")
 	w.Expect(w.scenario.AwaitWorkload(w.ctx, pods)).To(Succeed())
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
-	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(thirty))
-	w.Expect(w.live()).To(HaveLen(thirty))
+	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(twelve))
+	w.Expect(w.live()).To(HaveLen(twelve))
 	for _, node := range w.nodes() {
 		w.Expect(marked(node)).To(BeFalse(), "%s is of the present revision", node.Name)
 	}

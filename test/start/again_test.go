@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +33,42 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if shared.sandbox != nil {
+		if err := shared.sandbox.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shared is one cluster for all tests whose programs end or are followed by another: what one of them has installed, the next start finds.
+var shared struct {
+	once    sync.Once
+	sandbox *sandbox.Sandbox
+	err     error
+}
+
+// sharedWorld is in the shared cluster; when the test is over, nobody has its webhooks and nobody is asked by it.
+func sharedWorld(t *testing.T) *world {
+	t.Helper()
+	shared.once.Do(func() { shared.sandbox, shared.err = sandbox.Start(context.Background(), sandbox.Options{Bare: true}) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	w := worldIn(t, shared.sandbox)
+	t.Cleanup(func() {
+		meta := metav1.ObjectMeta{Name: webhookConfiguration}
+		for _, object := range []client.Object{
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: coreNamespace, Name: turnLease}},
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
+		} {
+			w.Expect(client.IgnoreNotFound(w.sandbox.Control.Client.Delete(context.Background(), object))).To(Succeed())
+		}
+	})
+	return w
 }
 
 // killed starts the program with webhooks, and kills it when all managers are ready: nothing is cleaned up.
@@ -52,7 +92,7 @@ func (w *world) endedBy(signal os.Signal, args ...string) error {
 
 // TestStartAfterAKill: one cluster is both, and whoever starts again has what an end would have left, with or without webhooks; nobody asks those of the killed one.
 func TestStartAfterAKill(t *testing.T) {
-	w := newWorldOf(t, sandbox.Options{Bare: true})
+	w := sharedWorld(t)
 	w.killed("-webhooks=localhost")
 	w.Expect(w.webhooks()).To(Equal(1), "left behind")
 	cluster := func(name string) *clusterv1.Cluster {

@@ -66,6 +66,11 @@ func newWorldOf(t *testing.T, options sandbox.Options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
+	return worldIn(t, s)
+}
+
+func worldIn(t *testing.T, s *sandbox.Sandbox) *world {
+	t.Helper()
 	return &world{
 		WithT: NewWithT(t), t: t, sandbox: s,
 		args: []string{"-control-kubeconfig=" + s.Control.KubeconfigPath(), "-target-kubeconfig=" + s.Target.KubeconfigPath()},

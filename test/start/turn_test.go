@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/doccheck"
-	"millwright.dev/test/sandbox"
 )
 
 // developer is somebody of that name at another computer, who starts with these arguments.
@@ -52,7 +51,7 @@ func clusterOf(namespace, name string, blocks ...string) *clusterv1.Cluster {
 // TestTwoDevelopers on one control cluster, each in a namespace: one has the webhooks, and another who wants them is refused with the name of the
 // first. Without webhooks of their own the second works, and neither coming nor going takes anything from the first.
 func TestTwoDevelopers(t *testing.T) {
-	w := newWorldOf(t, sandbox.Options{Bare: true})
+	w := sharedWorld(t)
 	ctx, control := t.Context(), w.sandbox.Control.Client
 	for _, namespace := range []string{"for-anna", "for-ben"} {
 		w.Expect(control.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
@@ -99,7 +98,7 @@ func TestTwoDevelopers(t *testing.T) {
 
 // TestATurnIsLost: who cannot renew ends, says so, and takes nothing from the one who has the webhooks now.
 func TestATurnIsLost(t *testing.T) {
-	w := newWorldOf(t, sandbox.Options{Bare: true})
+	w := sharedWorld(t)
 	ctx, control := t.Context(), w.sandbox.Control.Client
 	anna, out := w.developer("anna", "-webhooks=localhost")
 	anna.pace = pace{lease: 30 * time.Second, deadline: 2 * time.Second, retry: 200 * time.Millisecond}
@@ -119,7 +118,7 @@ func TestATurnIsLost(t *testing.T) {
 
 // TestATurnThatIsLeft by one who is not heard of any more is taken when its time is over; until then whoever waits says for whom.
 func TestATurnThatIsLeft(t *testing.T) {
-	w := newWorldOf(t, sandbox.Options{Bare: true})
+	w := sharedWorld(t)
 	ctx := t.Context()
 	control, err := connect(ctx, "CONTROL_KUBECONFIG", w.sandbox.Control.KubeconfigPath(), requestTimeout)
 	w.Expect(err).NotTo(HaveOccurred())
