@@ -1,9 +1,7 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -46,27 +44,26 @@ func (r *run) attend(ctx context.Context, s *state) error {
 	return r.attendCheck(ctx, s)
 }
 
-// relapse lets replacements fall silent that have just become available, those first that have replaced others that failed: so retries
-// wait, and the core gives up. It ends by itself, as a run has few of them.
+// relapse lets a replacement fall silent that has just become available, and every other time the retry that comes after it as well: so
+// retries wait, and the core gives up. It ends by itself, as a run has few of them.
 func (r *run) relapse(s *state) {
-	var candidates []*clusterv1.Machine
+	if r.relapses == 0 {
+		return
+	}
+	nodes, retry := s.byProviderID(), len(r.relapsed)%2
 	for i := range s.machines.Items {
 		m := &s.machines.Items[i]
-		if remediation.RecordOf(m) != nil && !r.relapsed[m.UID] && m.DeletionTimestamp.IsZero() &&
-			isTrue(m.Status.Conditions, clusterv1.MachineAvailableCondition) {
-			candidates = append(candidates, m)
+		record := remediation.RecordOf(m)
+		if record == nil || record.Retry < retry || r.relapsed[m.UID] || !m.DeletionTimestamp.IsZero() ||
+			!isTrue(m.Status.Conditions, clusterv1.MachineAvailableCondition) {
+			continue
 		}
-	}
-	slices.SortFunc(candidates, func(a, b *clusterv1.Machine) int {
-		return cmp.Compare(remediation.RecordOf(b).Retry, remediation.RecordOf(a).Retry)
-	})
-	nodes := s.byProviderID()
-	for _, m := range candidates[:min(r.relapses, len(candidates))] {
 		for _, node := range nodes[m.Spec.ProviderID] {
 			r.relapses--
 			r.relapsed[m.UID] = true
-			r.note("let the kubelet of the replacement %s fall silent", m.Name)
+			r.note("let the kubelet of the replacement %s fall silent, which is retry %d", m.Name, record.Retry)
 			r.kubelets.fallSilent(node.UID)
+			return
 		}
 	}
 }
