@@ -197,7 +197,10 @@ func (l *lane) run(connection context.Context, c *call, send func(context.Contex
 func (l *lane) finish(c *call, node *corev1.Node, err error, late bool) (wake, turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.sendNext()
+	defer func() {
+		l.sendNext()
+		turned = l.rest() || turned
+	}()
 	now := l.options.Clock.Now()
 	l.running--
 	c.sent = false
@@ -230,6 +233,17 @@ func (l *lane) count(late bool, now time.Time) (turned bool) {
 	l.timeouts++
 	l.timedOut++
 	return l.timeouts == unansweredLimit
+}
+
+// rest has the server no longer count as one that does not answer when nothing is asked of it any more, and returns whether that turns the
+// lane: the answer that would show it never comes, and nothing would be replaced for ever. It is called under mu.
+func (l *lane) rest() (turned bool) {
+	if l.running > 0 {
+		return false
+	}
+	turned = l.timeouts >= unansweredLimit
+	l.timeouts = 0
+	return turned
 }
 
 // sweep drops answers that nobody asks for. It is called under mu.

@@ -240,3 +240,43 @@ func TestWhatIsNotAllowedTakesNoPlaceInTheQueue(t *testing.T) {
 	g.Expect(waiting).To(BeZero())
 	g.Expect(l.calls).NotTo(HaveKey(owner("late")))
 }
+
+// TestWhenNobodyAsksAnyMore: the answers that would show that the server answers again never come, so it no longer counts as one that does
+// not: nothing would be replaced for ever. That is so whether it was the only one, or another one has waited meanwhile.
+func TestWhenNobodyAsksAnyMore(t *testing.T) {
+	for name, alone := range map[string]bool{"the only one": true, "another one waits": false} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			l, _, turns := newTestLane(t, 50*time.Millisecond)
+			ends := make(chan struct{})
+			hang := request{id: "1", object: "Node n", send: func(ctx context.Context) (*corev1.Node, error) {
+				<-ctx.Done()
+				<-ends
+				return nil, ctx.Err()
+			}}
+			_, err := l.ask(asking("a"), hang)
+			g.Expect(err).To(HaveOccurred())
+			for range unansweredLimit {
+				ends <- struct{}{}
+			}
+			g.Eventually(turns.Load).Should(BeEquivalentTo(1))
+			g.Expect(l.unansweredSince()).NotTo(BeZero())
+			last := "a"
+			if !alone {
+				last = "b"
+				_, err = l.ask(asking("b"), hang)
+				g.Expect(err).To(HaveOccurred())
+				l.withdraw(owner("a"))
+				ends <- struct{}{}
+				g.Eventually(func() int { return l.load().Waiting }).Should(BeZero())
+				g.Expect(l.unansweredSince()).NotTo(BeZero(), "somebody still asks")
+			}
+			l.withdraw(owner(last))
+			g.Expect(turns.Load()).To(BeEquivalentTo(1), "it may be answered yet")
+			ends <- struct{}{}
+			g.Eventually(l.unansweredSince).Should(BeZero())
+			g.Eventually(turns.Load).Should(BeEquivalentTo(2))
+			g.Expect(l.load()).To(And(HaveField("Sent", 0), HaveField("Waiting", 0)))
+		})
+	}
+}

@@ -141,7 +141,6 @@ func (c *Connection) withdraw(owner types.NamespacedName) {
 	c.patches.withdraw(owner)
 	c.deletes.withdraw(owner)
 	c.lookups.withdraw(owner)
-	c.WithdrawRead(owner)
 }
 
 // DirectConnection is a connection for tests, which sends each request in the goroutine of its caller and returns the answer.
