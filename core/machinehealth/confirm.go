@@ -2,6 +2,7 @@ package machinehealth
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,9 +39,10 @@ type nodes interface {
 }
 
 // nodeQuery is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or
-// that with its provider ID. version is that of the Node in the cache, "" for none.
+// that with its provider ID. mark is that of the Node in the cache, 0 for none: its version would change with every heartbeat.
 type nodeQuery struct {
-	name, id, version string
+	name, id string
+	mark     uint64
 }
 
 func (q nodeQuery) String() string {
@@ -58,6 +60,8 @@ type liveRead struct {
 	since, done time.Time
 	node        *corev1.Node
 	err         error
+	// failed is why the read before this one has failed.
+	failed error
 	// recorded means that an event says that the Node cannot be read; used that this round needs the answer.
 	recorded, used bool
 }
@@ -99,10 +103,12 @@ func (r *Reconciler) collect(s *round) {
 	}
 }
 
-// settle keeps what is still of use, and withdraws what nobody waits for any more.
+// settle keeps what is still of use, and withdraws what nobody waits for any more. In a freeze nobody is judged, but an answer to what is
+// under way may be what ends it.
 func (r *Reconciler) settle(s *round) {
 	for uid, l := range s.liveReads {
-		if l.used {
+		isOf := func(t *target) bool { return t.UID == uid && t.DeletionTimestamp.IsZero() }
+		if l.used || l.done.IsZero() && s.frozen.Active() && slices.ContainsFunc(s.targets, isOf) {
 			continue
 		}
 		delete(s.liveReads, uid)
@@ -141,7 +147,7 @@ func (s *round) queryOf(f health.Facts) (q nodeQuery, ok bool) {
 		return nodeQuery{}, false
 	}
 	if q.name = f.Machine.Status.NodeRef.Name; q.name != "" {
-		q.version = versionOf(f.Node)
+		q.mark = cacheMark(f.Node)
 		return q, true
 	}
 	if q.id = f.Machine.Spec.ProviderID; q.id == "" {
@@ -151,11 +157,11 @@ func (s *round) queryOf(f health.Facts) (q nodeQuery, ok bool) {
 	return q, err == nil && len(cached) == 0
 }
 
-func versionOf(node *corev1.Node) string {
+func cacheMark(node *corev1.Node) uint64 {
 	if node == nil {
-		return ""
+		return 0
 	}
-	return string(node.UID) + "/" + node.ResourceVersion
+	return markOf(node)
 }
 
 // correct has a Machine be judged by what was read of its Node, if that is newer than what the cache has, and reports whether it is.
@@ -164,16 +170,19 @@ func (s *round) correct(f *health.Facts) bool {
 	if l == nil || l.done.IsZero() || l.err != nil || !s.now.Before(l.done.Add(liveReadTTL)) {
 		return false
 	}
+	if l.name == "" && l.node != nil && f.Machine.Status.NodeRef.Name == "" {
+		// Also once the cache has the Node: then it is a race with the Machine controller, which links it.
+		l.used = true
+		f.Contested = fmt.Sprintf("Node %s is there, and the Machine is not linked with it yet", l.node.Name)
+		s.wakeAt(l.done.Add(liveReadTTL))
+		return true
+	}
 	if q, ok := s.queryOf(*f); !ok || q != l.nodeQuery {
 		return false
 	}
 	l.used = true
 	switch cached := f.Node; {
 	case l.name == "":
-		if l.node != nil {
-			f.Contested = fmt.Sprintf("Node %s is there, and the Machine is not linked with it yet", l.node.Name)
-			s.wakeAt(l.done.Add(liveReadTTL))
-		}
 		return true
 	case cached != nil && l.node != nil && markOf(cached) == markOf(l.node), cached == nil && l.node == nil:
 	default:
@@ -202,14 +211,15 @@ func (r *Reconciler) confirm(s *round) {
 func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
 	l := s.liveReads[t.UID]
 	if l == nil || l.nodeQuery != q || !l.done.IsZero() && !s.now.Before(l.done.Add(liveReadTTL)) {
-		recorded := l != nil && l.recorded
-		owner := remote.Owner{NamespacedName: client.ObjectKeyFromObject(t.Machine), UID: t.UID}
-		l = &liveRead{nodeQuery: q, since: s.now, recorded: recorded, owner: owner}
+		l = l.next(q, s.now, remote.Owner{NamespacedName: client.ObjectKeyFromObject(t.Machine), UID: t.UID})
 		s.liveReads[t.UID] = l
 		s.ask(l)
 	}
 	l.used, t.held = true, true
+	why := l.err
 	switch {
+	case l.done.IsZero() && l.failed != nil:
+		why = l.failed
 	case l.done.IsZero() && s.now.Before(l.since.Add(unreadAfter)):
 		s.wakeAt(l.since.Add(unreadAfter))
 		return
@@ -219,13 +229,30 @@ func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
 	case !l.done.IsZero():
 		s.wakeAt(l.done.Add(liveReadTTL))
 	}
-	t.unread = fmt.Sprintf("%s cannot be read: %v", l.nodeQuery, l.err)
+	t.unread = fmt.Sprintf("%s cannot be read: %v", l.nodeQuery, why)
 	s.countUnread(t)
 	if len(t.by) == 0 && !l.recorded {
 		l.recorded = true
 		r.Recorder.Eventf(t.Machine, nil, corev1.EventTypeWarning, MachineNotJudgedEvent, "Judge",
 			"%s. The Machine is not found unhealthy by what was read of it before", t.unread)
 	}
+}
+
+// next is the read after this one, if there was one. Until it is answered the reason stays with which that failed, so that conditions do
+// not change with each attempt.
+func (l *liveRead) next(q nodeQuery, now time.Time, owner remote.Owner) *liveRead {
+	created := &liveRead{nodeQuery: q, since: now, owner: owner}
+	if l == nil {
+		return created
+	}
+	created.recorded, created.failed = l.recorded, l.failed
+	switch {
+	case l.done.IsZero() && l.name == q.name && l.id == q.id:
+		created.since = l.since
+	case !l.done.IsZero():
+		created.failed = l.err
+	}
+	return created
 }
 
 // countUnread counts a Machine for the MachineHealthChecks by which it would be handed over.

@@ -16,18 +16,21 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/health"
 	"millwright.dev/core/remote"
+	"millwright.dev/core/safety/freeze"
 )
 
 // served is a target cluster: what its cache has, what is read live, and what was asked for.
 type served struct {
 	cached, live *corev1.Node
-	err          error
-	reads        int
-	withdrawn    []string
+	// found is what the cache has by the provider ID.
+	found     []*corev1.Node
+	err       error
+	reads     int
+	withdrawn []string
 }
 
 func (s *served) Node(string) (*corev1.Node, error)                  { return s.cached, nil }
-func (s *served) NodesWithProviderID(string) ([]*corev1.Node, error) { return nil, nil }
+func (s *served) NodesWithProviderID(string) ([]*corev1.Node, error) { return s.found, nil }
 func (s *served) WithdrawRead(owner types.NamespacedName) {
 	s.withdrawn = append(s.withdrawn, owner.Name)
 }
@@ -144,7 +147,9 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty(), "its Node is well")
 	g.Expect(s.targets[0].State).To(Equal(health.Healthy))
 	g.Expect(s.next).To(BeTemporally("==", epoch.Add(time.Second+liveReadTTL)))
+	to.cached = nodeIn("1b", "False")
 	s.confirmed(r, 30*time.Second)
+	g.Expect(s.targets[0].State).To(Equal(health.Healthy), "another version with the same conditions is no news")
 	g.Expect(to.reads).To(Equal(1))
 	s.confirmed(r, liveReadTTL)
 	g.Expect(s.targets[0].State).To(Equal(health.Pending), "what the cache says counts from when the Node was well")
@@ -152,6 +157,9 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(to.reads).To(Equal(2), "it is to be handed over again")
 
 	to.cached, to.live = nodeIn("3", "False"), nodeIn("3", "False")
+	for _, node := range []*corev1.Node{to.cached, to.live} {
+		node.Status.Conditions[0].Reason = "KubeletNotReady"
+	}
 	s.confirmed(r, time.Second)
 	writes := s.confirmed(r, time.Second)
 	g.Expect(to.reads).To(Equal(3))
@@ -183,9 +191,38 @@ func TestALiveReadThatFails(t *testing.T) {
 	to.err = &remote.PendingError{}
 	s.confirmed(r, liveReadTTL/2)
 	g.Expect(to.reads).To(Equal(reads + 1))
+	g.Expect(s.checks[0].result.Unread).To(ContainSubstring("refused"), "until there is another answer")
+	to.err = errors.New("refused again")
+	s.confirmed(r, time.Second)
+	g.Expect(s.checks[0].result.Unread).To(ContainSubstring("refused again"))
+	to.err = &remote.PendingError{}
+	s.confirmed(r, liveReadTTL)
+	s.frozen, s.notBefore = freeze.State{Reason: freeze.TargetAPIServerUnreachableReason}, s.now.Add(time.Hour)
+	s.confirmed(r, time.Second)
+	g.Expect(to.withdrawn).To(BeEmpty(), "its answer may end the freeze")
+	s.frozen, s.notBefore = freeze.State{}, time.Time{}
 
 	to.cached = nodeIn("2", "True")
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
 	g.Expect(to.withdrawn).To(Equal([]string{"m0"}))
 	g.Expect(r.liveReads.of).To(BeEmpty())
+}
+
+// TestANodeThatTheCacheHasSeenMeanwhile: a Machine that was about to be handed over since it had no Node is not, once it was read that there
+// is one, before the Machine controller had its time to link it.
+func TestANodeThatTheCacheHasSeenMeanwhile(t *testing.T) {
+	g, to := NewWithT(t), &served{live: nodeIn("1", "True")}
+	r, s := confirming(to)
+	launched(s)
+	s.confirmed(r, time.Second)
+	s.confirmed(r, time.Hour)
+	g.Expect(s.targets[0].held).To(BeTrue())
+	for _, found := range [][]*corev1.Node{nil, {to.live}} {
+		to.found = found
+		g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
+		g.Expect(s.targets[0].State).To(Equal(health.Undetermined))
+	}
+	s.confirmed(r, liveReadTTL)
+	g.Expect(s.targets[0].State).To(Equal(health.Unhealthy), "it was not linked in all that time")
+	g.Expect(to.reads).To(Equal(1))
 }
