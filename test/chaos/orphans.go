@@ -85,15 +85,18 @@ func (r *run) collectForced(ctx context.Context, s *state) error {
 
 // unproven are what the collector may conclude of an instance that was removed by force, so that it is left to people: its object was
 // removed before a scan had seen it or the Cluster was paused about then, or its launch could not be marked.
-var unproven = []orphans.Assessment{orphans.Unproven, orphans.UnknownEpoch, orphans.NoLineage, nameCameBack}
+var unproven = []orphans.Assessment{orphans.Unproven, orphans.UnknownEpoch, orphans.NoLineage, nameTaken}
 
-// nameCameBack is of an instance whose object was removed by force while no core was at work, or right before the core was killed: the next
-// core does not know that the name was used, and gives it to another Machine, which then claims the instance by its name.
-const nameCameBack orphans.Assessment = "name came back"
+// nameTaken is of an instance that has the name which another object needs for its own, in a cloud of names: its object was removed by
+// force while no core was at work, or right before the core was killed, so that the next core gave the name to another Machine. The
+// condition of that object says that the name is taken, and what to do.
+const nameTaken orphans.Assessment = "name taken"
 
-// namedAlike reports whether another object has the name of that of the instance.
-func (s *state) namedAlike(i machine) bool {
-	return slices.ContainsFunc(s.infra, func(m driver.Object) bool { return m.GetName() == i.name && m.GetUID() != i.owner })
+// takesName reports whether another object has the name of that of the instance, and no instance yet.
+func (s *state) takesName(i machine) bool {
+	return slices.ContainsFunc(s.infra, func(m driver.Object) bool {
+		return m.GetName() == i.name && m.GetUID() != i.owner && m.CommonSpec().ProviderID == ""
+	})
 }
 
 // attendOrphans terminates instances in the cloud that the provider has reported and does not delete, as the guide tells people to do.
@@ -110,8 +113,8 @@ func (r *run) attendOrphans(s *state) error {
 	reported := assessments(string(content))
 	for _, instance := range unclaimed {
 		what := reported[instance.providerID]
-		if s.namedAlike(instance) {
-			what = nameCameBack
+		if s.takesName(instance) {
+			what = nameTaken
 		}
 		if r.forced[instance.owner] == "" || !slices.Contains(unproven, what) {
 			continue

@@ -61,6 +61,8 @@ func TestUnclaimed(t *testing.T) {
 	mine, other := machine{id: "mine", name: "m", owner: "u"}, machine{id: "other", name: "m", owner: "before"}
 	s := &state{infra: []driver.Object{object}, instances: []machine{mine, other}}
 	g.Expect(s.unclaimed()).To(Equal([]machine{other}))
-	g.Expect(s.namedAlike(other)).To(BeTrue())
-	g.Expect(s.namedAlike(mine)).To(BeFalse())
+	g.Expect(s.takesName(other)).To(BeTrue())
+	g.Expect(s.takesName(mine)).To(BeFalse())
+	object.Spec.ProviderID = "aws:///z/i-9"
+	g.Expect(s.takesName(other)).To(BeFalse(), "it has an instance of its own")
 }

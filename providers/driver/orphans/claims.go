@@ -60,9 +60,16 @@ func (c Claims) add(claim Claim) {
 
 // claim returns whether an object may mean the instance: by its provider ID or its token, or because the mark has its UID or its name.
 func (c Claims) claim(f Found) bool {
-	_, named := c.byOwner[f.Owner]
+	named, ok := c.byOwner[f.Owner]
 	return f.ProviderID != "" && c.providerIDs[f.ProviderID] || f.Token != "" && c.tokens[f.Token] ||
-		f.OwnerUID != "" && c.uids[f.OwnerUID] || f.Owner != "" && named
+		f.OwnerUID != "" && c.uids[f.OwnerUID] || f.Owner != "" && ok && !named.hasAnother(f)
+}
+
+// hasAnother returns whether the object that has the name of the mark has an instance of its own and so cannot mean this one: an object
+// has one instance in all its life, and keeps its provider ID when it is moved or restored, though not its UID. So the name is that of an
+// object before it, which was removed by force. What is no instance may belong to that of the object.
+func (c Claim) hasAnother(f Found) bool {
+	return f.Kind == kindInstance && c.Settled && c.Handle.ProviderID != "" && c.Handle.ProviderID != f.ProviderID
 }
 
 // here returns whether an object of that UID exists.

@@ -58,6 +58,20 @@ func TestDecide(t *testing.T) {
 		"claimed by the UID in a record":   {claimBy(Claim{UID: "x", Handle: driver.Handle{OwnerUID: "u", Owner: "other/x"}}), Claimed},
 		"claimed by the UID of an object":  {claimBy(Claim{UID: "u", Handle: driver.Handle{OwnerUID: "y", Owner: "other/x"}}), Claimed},
 		"claimed by the name of an object": {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}}), Claimed},
+		"claimed by the name of an object that has another instance, and no UID of the mark": {
+			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Orphan},
+		"so, but the object is paused, being deleted, or not ours": {
+			claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Claimed},
+		"so, but the object has nothing yet": {
+			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x"}}), Claimed},
+		"so, but it has the UID of the mark": {
+			claimBy(Claim{UID: "u", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
+		"so, but it was launched with the UID of the mark": {
+			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
+		"so, but it is no instance, and may belong to that of the object": {func(w *World, f *Found, _ *Observation) {
+			f.Kind = "disk"
+			w.Claims.add(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})
+		}, Claimed},
 		"claimed by the digest of a name": {func(w *World, f *Found, _ *Observation) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
