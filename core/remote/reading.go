@@ -126,6 +126,7 @@ const (
 func (r *reading) end(of verb, err error, renewed int) (again bool) {
 	r.mu.Lock()
 	before := r.isRefused()
+	unread := !r.since.IsZero() && r.clock.Since(r.since) >= unreadLimit
 	switch {
 	case err == nil:
 		r.refused = 0
@@ -147,7 +148,8 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 			r.refused++
 		}
 	}
-	changed := before != r.isRefused()
+	// Nobody else says that Nodes are read again which have counted as unread: probes may have been answered all the time.
+	changed := before != r.isRefused() || unread && r.since.IsZero()
 	r.mu.Unlock()
 	if changed && r.turned != nil {
 		r.turned()

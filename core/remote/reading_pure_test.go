@@ -19,6 +19,23 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
+// TestNodesThatAreReadAgain: when Nodes have counted as unread, nobody but the read that succeeds says that they no longer do.
+func TestNodesThatAreReadAgain(t *testing.T) {
+	for age, want := range map[time.Duration]int{unreadLimit - 1: 0, unreadLimit: 1} {
+		g := NewWithT(t)
+		clock, turns := testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), 0
+		r := &reading{clock: clock, turned: func() { turns++ }}
+		renewed := r.begin(func() {})
+		clock.Step(age)
+		r.end(listing, errors.New("connection refused"), renewed)
+		g.Expect(turns).To(BeZero())
+		r.end(listing, nil, r.begin(func() {}))
+		g.Expect(turns).To(Equal(want))
+		r.end(listing, nil, r.begin(func() {}))
+		g.Expect(turns).To(Equal(want), "once")
+	}
+}
+
 // TestReading: three refusals in a row count, since the first read, and so does any time without a read that is too long, until one succeeds.
 func TestReading(t *testing.T) {
 	g := NewWithT(t)
@@ -61,10 +78,11 @@ func TestReading(t *testing.T) {
 		clock.Step(1)
 		g.Expect(since()).To(Equal(first))
 		g.Expect(r.refusal("host")).To(BeEmpty(), "it may pass by itself")
+		before := turns
 		note(nil)
 		g.Expect(since()).To(BeZero())
+		g.Expect(turns).To(Equal(before + 1))
 	}
-	g.Expect(turns).To(Equal(4))
 }
 
 // hanging answers reads when the test lets it.
