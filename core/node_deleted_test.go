@@ -112,7 +112,8 @@ func TestADeletionGoesOnInAFreeze(t *testing.T) {
 		g.Expect(list.Items).To(HaveLen(2), "one was made for the other")
 	}).WithTimeout(timeout).Should(Succeed())
 	awaitFreeze(t, freeze.RecoveringReason)
-	time.Sleep(time.Second)
-	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(ill), ill)).To(Succeed())
-	g.Expect(ill.DeletionTimestamp.IsZero()).To(BeTrue())
+	g.Consistently(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(ill), ill)).To(Succeed())
+		g.Expect(ill.DeletionTimestamp.IsZero()).To(BeTrue())
+	}).WithTimeout(time.Second).Should(Succeed())
 }

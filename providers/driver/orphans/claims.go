@@ -39,12 +39,14 @@ type Claims struct {
 	byOwner map[string]Claim
 	// scopes are those that the objects name.
 	scopes map[driver.Scope]bool
+	// instances are the provider IDs of what the cloud lists with the UID of an object in its mark.
+	instances map[types.UID]string
 }
 
 func newClaims() Claims {
 	return Claims{
 		providerIDs: map[string]bool{}, tokens: map[string]bool{}, uids: map[types.UID]bool{}, objects: map[types.UID]bool{},
-		byOwner: map[string]Claim{}, scopes: map[driver.Scope]bool{},
+		byOwner: map[string]Claim{}, scopes: map[driver.Scope]bool{}, instances: map[types.UID]string{},
 	}
 }
 
@@ -62,14 +64,25 @@ func (c Claims) add(claim Claim) {
 func (c Claims) claim(f Found) bool {
 	named, ok := c.byOwner[f.Owner]
 	return f.ProviderID != "" && c.providerIDs[f.ProviderID] || f.Token != "" && c.tokens[f.Token] ||
-		f.OwnerUID != "" && c.uids[f.OwnerUID] || f.Owner != "" && ok && !named.hasAnother(f)
+		f.OwnerUID != "" && c.uids[f.OwnerUID] || f.Owner != "" && ok && !c.hasAnother(named, f)
 }
 
 // hasAnother returns whether the object that has the name of the mark has an instance of its own and so cannot mean this one: an object
-// has one instance in all its life, and keeps its provider ID when it is moved or restored, though not its UID. So the name is that of an
-// object before it, which was removed by force. What is no instance may belong to that of the object.
-func (c Claim) hasAnother(f Found) bool {
-	return f.Kind == kindInstance && c.Settled && c.Handle.ProviderID != "" && c.Handle.ProviderID != f.ProviderID
+// has one instance in all its life. So the name is that of an object before it, which was removed by force. The object must have launched
+// its instance itself, as the mark in the cloud shows: what is written in the object may be forged, and what was moved has marks of other
+// UIDs. What is no instance may belong to that of the object.
+func (c Claims) hasAnother(named Claim, f Found) bool {
+	own := named.Handle.ProviderID
+	return f.Kind == kindInstance && named.Settled && own != "" && own != f.ProviderID && c.instances[named.UID] == own
+}
+
+// list notes what the cloud lists.
+func (c Claims) list(found []Found) {
+	for _, f := range found {
+		if f.Kind == kindInstance && f.OwnerUID != "" && !hasEnded(f.State) {
+			c.instances[f.OwnerUID] = f.ProviderID
+		}
+	}
 }
 
 // here returns whether an object of that UID exists.

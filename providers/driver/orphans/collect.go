@@ -56,7 +56,7 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 		return
 	}
 	fresh.persisted(before.Record, before.Current)
-	fresh.Origins = before.Origins
+	fresh.Origins, fresh.Claims.instances = before.Origins, before.Claims.instances
 	waiting, spared := 0, l.spared(due)
 	slices.SortStableFunc(due, untriedFirst)
 	due = slices.DeleteFunc(due, func(d *candidate) bool {

@@ -153,6 +153,7 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 			scopes[l.scope] = true
 		}
 	}
+	w.Claims.list(all)
 	examine := func(next Record, missing map[types.UID]types.UID) Record {
 		w.Record = next
 		w.learn(c.origins, missing, next.Strays)

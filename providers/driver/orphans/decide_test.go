@@ -35,6 +35,14 @@ func claimBy(c Claim) func(*World, *Found, *Observation) {
 	return func(w *World, _ *Found, _ *Observation) { w.Claims.add(c) }
 }
 
+// another is claimBy of an object that has launched the instance q, as its mark in the cloud shows.
+func another(c Claim) func(*World, *Found, *Observation) {
+	return func(w *World, _ *Found, _ *Observation) {
+		w.Claims.add(c)
+		w.Claims.list([]Found{{Kind: kindInstance, Instance: driver.Instance{OwnerUID: c.UID, ProviderID: "q"}}})
+	}
+}
+
 // marked returns a change of the lineage.
 func marked(cluster types.UID, epoch string, after time.Duration) func(*World, *Found, *Observation) {
 	return func(_ *World, f *Found, _ *Observation) {
@@ -59,19 +67,24 @@ func TestDecide(t *testing.T) {
 		"claimed by the UID of an object":  {claimBy(Claim{UID: "u", Handle: driver.Handle{OwnerUID: "y", Owner: "other/x"}}), Claimed},
 		"claimed by the name of an object": {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}}), Claimed},
 		"claimed by the name of an object that has another instance, and no UID of the mark": {
-			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Orphan},
+			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Orphan},
 		"so, but the object is paused, being deleted, or not ours": {
-			claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Claimed},
+			another(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Claimed},
 		"so, but the object has nothing yet": {
-			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x"}}), Claimed},
+			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x"}}), Claimed},
 		"so, but it has the UID of the mark": {
-			claimBy(Claim{UID: "u", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
+			another(Claim{UID: "u", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
 		"so, but it was launched with the UID of the mark": {
-			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
+			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "u", ProviderID: "q"}}), Claimed},
 		"so, but it is no instance, and may belong to that of the object": {func(w *World, f *Found, _ *Observation) {
 			f.Kind = "disk"
+			w.Claims.list([]Found{{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "x", ProviderID: "q"}}})
 			w.Claims.add(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})
 		}, Claimed},
+		"so, but the cloud lists no such instance of the object, which may be forged": {
+			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Claimed},
+		"so, but its instance is not the one that it names": {
+			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "r"}}), Claimed},
 		"claimed by the digest of a name": {func(w *World, f *Found, _ *Observation) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
