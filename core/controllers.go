@@ -61,7 +61,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := addMachineControllers(mgr, o, connections, resolver, freezer, judge); err != nil {
 		return err
 	}
-	if err := addSetControllers(mgr, o, resolver, freezer); err != nil {
+	if err := addSetControllers(mgr, o, resolver, freezer, judge); err != nil {
 		return err
 	}
 	return addHealthControllers(mgr, o, judge)
@@ -161,7 +161,9 @@ func addMachineControllers(
 }
 
 // addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
-func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver, freezer *freeze.Freezer) error {
+func addSetControllers(
+	mgr ctrl.Manager, o *options, resolver *version.Resolver, freezer *freeze.Freezer, judge *machinehealth.Reconciler,
+) error {
 	written, guard := &persist.Versions{}, &overshoot.Guard{}
 	sets := &machineset.Reconciler{
 		Client:      mgr.GetClient(),
@@ -172,6 +174,7 @@ func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver,
 		Preflight:   o.preflight,
 		Remediation: o.remediation,
 		Freeze:      freezer,
+		Confirm:     judge.Confirm,
 		Overshoot:   guard,
 
 		PreserveTimeout: o.preserveTimeout, PreserveFailedMax: o.preserveFailedMax,

@@ -89,11 +89,17 @@ func awaitFreeze(t *testing.T, reason string) {
 // notReady has a Node report that it is not Ready.
 func notReady(t *testing.T, c client.Client, name string) {
 	t.Helper()
+	setReady(t, c, name, corev1.ConditionFalse, "")
+}
+
+// setReady has a Node report whether it is Ready.
+func setReady(t *testing.T, c client.Client, name string, ready corev1.ConditionStatus, message string) {
+	t.Helper()
 	g := NewWithT(t)
 	node := &corev1.Node{}
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: name}, node)).To(Succeed())
 	before := node.DeepCopy()
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Kubelet",
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Reason: "Kubelet", Message: message,
 		LastTransitionTime: metav1.Now()}}
 	g.Expect(c.Status().Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
 }

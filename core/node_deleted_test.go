@@ -67,16 +67,7 @@ func TestADeletionGoesOnInAFreeze(t *testing.T) {
 		"--machine-safety-apiserver-statuscheck-timeout=3s", "--machine-safety-recovery-grace=1h", "--machine-health-timeout=1h"))
 	deployment := createDeployment(t, c, target.Kubeconfig())
 	g.Expect(c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`)))).To(Succeed())
-	list := &clusterv1.MachineList{}
-	available := func(g Gomega) {
-		g.Expect(c.List(ctx, list)).To(Succeed())
-		g.Expect(list.Items).To(HaveLen(2))
-		for _, machine := range list.Items {
-			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.AvailableCondition)).To(BeTrue())
-			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)).To(BeTrue())
-		}
-	}
-	g.Eventually(available).WithTimeout(timeout).Should(Succeed())
+	list := &clusterv1.MachineList{Items: awaitJudged(t, c, 2)}
 	doomed, ill := &list.Items[0], &list.Items[1]
 	annotate := func(machine *clusterv1.Machine, key, value string) {
 		g.Expect(c.Patch(ctx, machine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+key+`":`+value+`}}}`)))).To(Succeed())

@@ -91,9 +91,13 @@ func (l *liveReads) keep(cluster client.ObjectKey, kept map[types.UID]*liveRead)
 	l.of[cluster] = kept
 }
 
-// collect takes what was answered since the round before. It waits for nothing.
+// collect takes what was answered, and asked by MachineSets, since the round before. It waits for nothing.
 func (r *Reconciler) collect(s *round) {
 	s.liveReads = map[types.UID]*liveRead{}
+	if s.cluster == nil {
+		r.grants.forget(s.key)
+	}
+	s.wanted = r.grants.wanted(s.key, s.now)
 	for uid, l := range r.liveReads.take(s.key) {
 		l.used = false
 		s.liveReads[uid] = l
@@ -194,11 +198,11 @@ func (s *round) correct(f *health.Facts) bool {
 	return true
 }
 
-// confirm has the Nodes read of the Machines that are to be handed over because of what the cache has of their Nodes. Until there is an
-// answer they are not; the round that comes with it judges by it.
+// confirm has the Nodes read of the Machines that are to be handed over, or whose turn it is to be replaced, because of what the cache has
+// of their Nodes. Until there is an answer they are not; the round that comes with it judges by it.
 func (r *Reconciler) confirm(s *round) {
 	for _, t := range s.targets {
-		if t.State != health.Unhealthy || t.byLiveRead || !s.isNew(t) || !s.byNode(t) {
+		if t.State != health.Unhealthy || t.byLiveRead || !s.wanted[t.UID] && !s.isNew(t) || !s.byNode(t) {
 			continue
 		}
 		if q, ok := s.queryOf(t.facts); ok {
@@ -267,7 +271,7 @@ func (s *round) countUnread(t *target) {
 	}
 }
 
-// isNew reports whether a Machine would be handed over now that was not before.
+// isNew reports whether a Machine would be handed over now that was not before, or whose request of external remediation is gone.
 func (s *round) isNew(t *target) bool {
 	if !t.DeletionTimestamp.IsZero() {
 		return false
@@ -277,7 +281,8 @@ func (s *round) isNew(t *target) bool {
 	if toOwner && (asked == nil || asked.Status == metav1.ConditionTrue) {
 		return true
 	}
-	return external != nil && !requested(meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition))
+	known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
+	return external != nil && (t.requestGone || !requested(known))
 }
 
 // byNode reports whether a Machine is handed over only because of what is known of its Node.

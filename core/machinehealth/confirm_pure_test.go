@@ -75,6 +75,7 @@ func (s *round) confirmed(r *Reconciler, after time.Duration) []*write {
 	s.judge(r)
 	s.count()
 	r.confirm(s)
+	r.answer(s)
 	writes, _ := r.changed(s)
 	r.settle(s)
 	return writes

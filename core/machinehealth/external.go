@@ -63,6 +63,17 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 	return end
 }
 
+// findGone notes whose request is to be made again, since it is gone.
+func (r *Reconciler) findGone(ctx context.Context, s *round) {
+	for _, t := range s.targets {
+		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
+		if _, by := s.handOver(t); by != nil && t.State == health.Unhealthy && requested(known) {
+			there, ok, err := r.inCache(ctx, s, t, by)
+			t.requestGone = ok && err == nil && !there
+		}
+	}
+}
+
 // toRequest reports whether to see to the request for a Machine: there is none, be it by the cache, or it is time to look whether it is
 // still there.
 func (r *Reconciler) toRequest(ctx context.Context, s *round, t *target, by *check, known *metav1.Condition) (bool, error) {

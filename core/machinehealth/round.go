@@ -53,6 +53,8 @@ type round struct {
 	abandoned []*clusterv1.Machine
 	// liveReads are the reads of Nodes for the Machines of the Cluster.
 	liveReads map[types.UID]*liveRead
+	// wanted are the Machines whose turn it is to be replaced, if they are still unhealthy.
+	wanted map[types.UID]bool
 	// histories are what was seen before.
 	histories *histories
 	// next is when time alone changes something.
@@ -86,6 +88,8 @@ type target struct {
 	// held means that it is handed over to nobody before its Node was read. unread is why it cannot be; "" while there is still time.
 	held   bool
 	unread string
+	// requestGone means that its request of external remediation, which was made, is not there by the cache.
+	requestGone bool
 	// external is what the condition ExternallyRemediated is to say; nil to leave it.
 	external *metav1.Condition
 	// externalDone means that the condition ExternallyRemediated is to go, since the request has gone.

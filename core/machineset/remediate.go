@@ -31,6 +31,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	unhealthy := remediation.Due(s.Object, s.machines)
 	if len(unhealthy) == 0 {
 		r.forSlots.remove(key)
+		r.unconfirmed.keep(key, nil)
 		return end
 	}
 	if missing := s.missingDeployment(); missing != "" {
@@ -95,19 +96,20 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	for _, machine := range unhealthy {
 		byName[machine.Name] = machine
 	}
-	var granted []remediation.Result
-	deferred := map[string][]*clusterv1.Machine{}
+	var granted, blocked []remediation.Result
 	for _, result := range decision.Results {
 		if result.Allowed() {
 			granted = append(granted, result)
-			continue
+		} else {
+			blocked = append(blocked, result)
 		}
-		s.held.add(result.Blocker.Reason, result.Blocker.Message, 1)
-		deferred[result.Blocker.Message] = append(deferred[result.Blocker.Message], byName[result.Name])
 	}
-	s.held.numbers = decision.Numbers(len(unhealthy))
-	end := r.replace(ctx, s, granted, byName, attempted).And(outcome.FromError(failure))
-	if len(deferred) == 0 && end.Err() == nil {
+	granted, others := r.confirmGranted(s, granted, byName)
+	blocked = append(blocked, others.blocked()...)
+	deferred := s.hold(blocked, byName)
+	s.held.numbers = decision.Without(len(others.results)).Numbers(len(unhealthy))
+	end := r.replace(ctx, s, granted, byName, attempted).And(r.giveBack(s, others, attempted)).And(outcome.FromError(failure))
+	if len(deferred)+len(others.results) == 0 && end.Err() == nil {
 		r.forSlots.remove(s.Key())
 	}
 	for message, waiting := range deferred {
@@ -117,6 +119,16 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 		end = end.And(outcome.ContinueAfter(max(decision.Next.Sub(s.Now), time.Second)))
 	}
 	return end
+}
+
+// hold notes which Machines are not replaced now, and returns them by what is to be said of them.
+func (s *scope) hold(blocked []remediation.Result, byName map[string]*clusterv1.Machine) map[string][]*clusterv1.Machine {
+	deferred := map[string][]*clusterv1.Machine{}
+	for _, result := range blocked {
+		s.held.add(result.Blocker.Reason, result.Blocker.Message, 1)
+		deferred[result.Blocker.Message] = append(deferred[result.Blocker.Message], byName[result.Name])
+	}
+	return deferred
 }
 
 // replace records what is replaced, sets OwnerRemediated of the Machines and deletes them.
@@ -263,26 +275,4 @@ func (s *scope) replaceMachines(written []*clusterv1.Machine) {
 			s.machines[i] = newer
 		}
 	}
-}
-
-// waitingForSlots are the sets that a change of a Machine may let go on: the end of one that was replaced, or of a replacement, and
-// whatever makes an unhealthy one healthy. If the last that was seen of a Machine is not all there was, it may have been any of these.
-func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
-	machine, ok := before.(*clusterv1.Machine)
-	if !ok {
-		return nil
-	}
-	held := takesPart(machine)
-	if later, ok := after.(*clusterv1.Machine); ok && takesPart(later) == held {
-		return nil
-	}
-	if held || unknown {
-		return r.forSlots.wake(machine.Namespace)
-	}
-	return nil
-}
-
-// takesPart reports whether a Machine counts for those that wait.
-func takesPart(machine *clusterv1.Machine) bool {
-	return remediation.Leaving(machine) || remediation.Coming(machine) || machines.FailedHealthCheck(machine)
 }

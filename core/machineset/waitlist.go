@@ -4,6 +4,11 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machines"
+	"millwright.dev/core/remediation"
 )
 
 // waitList remembers which sets wait for something outside of them, so that its event enqueues them and no others. A set must be
@@ -48,4 +53,26 @@ func (w *waitList) wakeWhere(matches func(awaited string) bool) []types.Namespac
 		}
 	}
 	return woken
+}
+
+// waitingForSlots are the sets that a change of a Machine may let go on: the end of one that was replaced, or of a replacement, and
+// whatever makes an unhealthy one healthy. If the last that was seen of a Machine is not all there was, it may have been any of these.
+func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
+	machine, ok := before.(*clusterv1.Machine)
+	if !ok {
+		return nil
+	}
+	held := takesPart(machine)
+	if later, ok := after.(*clusterv1.Machine); ok && takesPart(later) == held {
+		return nil
+	}
+	if held || unknown {
+		return r.forSlots.wake(machine.Namespace)
+	}
+	return nil
+}
+
+// takesPart reports whether a Machine counts for those that wait.
+func takesPart(machine *clusterv1.Machine) bool {
+	return remediation.Leaving(machine) || remediation.Coming(machine) || machines.FailedHealthCheck(machine)
 }

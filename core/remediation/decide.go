@@ -29,6 +29,9 @@ const (
 	RetryNotCreatedReason = "RetryNotCreated"
 	// RetryPeriodReason means that the replacement before was begun less than --remediation-retry-period ago.
 	RetryPeriodReason = "RetryPeriod"
+	// NotConfirmedReason means that a Machine had its turn, and that it could not be found out whether it is still unhealthy; the message says
+	// why. Others have its turn meanwhile.
+	NotConfirmedReason = "NotConfirmed"
 	// MaxInFlightReason means that as many Machines of the MachineDeployment are being replaced as may be.
 	MaxInFlightReason = "MaxInFlight"
 	// MaxInFlightOfClusterReason means that of the Cluster.
@@ -44,6 +47,10 @@ type Candidate struct {
 	Demanded bool
 	// Elsewhere means that another MachineSet makes up for it: the template is another one, and retries do not count.
 	Elsewhere bool
+	// Unconfirmed is why it could not be found out whether the Machine is still unhealthy, when it was asked at its turn; "" otherwise. It is
+	// asked again AskAgain.
+	Unconfirmed string
+	AskAgain    time.Time
 	// Replaces is the record of the Machine; nil when it replaces none.
 	Replaces *Record
 	// FailedAt is since when it has been unhealthy; Reason and Message are those of HealthCheckSucceeded.
@@ -85,29 +92,6 @@ type Blocker struct {
 	Message string
 	// Until is when it ends by itself; zero when that depends on something else.
 	Until time.Time
-}
-
-// Result is what becomes of a candidate.
-type Result struct {
-	Candidate
-	// Record is what the replacement is to have.
-	Record Record
-	// Fresh means that it takes a place that was free.
-	Fresh bool
-	// Blocker is zero when the Machine may be replaced.
-	Blocker Blocker
-}
-
-// Allowed reports whether the Machine may be replaced now.
-func (v Result) Allowed() bool { return v.Blocker.Reason == "" }
-
-// Decision is the outcome for all candidates, in their order.
-type Decision struct {
-	Results []Result
-	// InFlight is how many places of the MachineDeployment are taken, those included that are granted now; InCluster of the Cluster.
-	InFlight, InCluster int
-	// Next is when to decide again, without an event; zero for never.
-	Next time.Time
 }
 
 // Decide says which candidates may be replaced now.
@@ -164,6 +148,8 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 	}
 	held := v.Begun || in.Held[v.Name]
 	switch {
+	case v.Unconfirmed != "" && !held:
+		return NotConfirmed(v.Unconfirmed, v.AskAgain), false
 	case in.Deployment.Max <= 0:
 		return Blocker{Reason: MaxInFlightReason, Message: "Not replaced: " + in.Deployment.Source + " allows none"}, false
 	case in.Cluster.Max <= 0:
@@ -177,6 +163,11 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 		return Blocker{Reason: MaxInFlightOfClusterReason, Message: in.waits(in.Cluster)}, false
 	}
 	return Blocker{}, true
+}
+
+// NotConfirmed keeps a Machine from being replaced of which it is not known whether it is still unhealthy.
+func NotConfirmed(why string, askAgain time.Time) Blocker {
+	return Blocker{Reason: NotConfirmedReason, Message: "Not replaced: whether it is still unhealthy is not known: " + why, Until: askAgain}
 }
 
 func (in *Input) waits(limit Limit) string {
@@ -276,9 +267,4 @@ func (in *Input) record(c Candidate) Record {
 	}
 	record.Retry = c.Replaces.Retry + 1
 	return record
-}
-
-// Numbers describes the decision for a condition: how many are unhealthy and what is in flight.
-func (d Decision) Numbers(unhealthy int) string {
-	return fmt.Sprintf("%d unhealthy; in flight: %d of the MachineDeployment or MachineSet, %d of the Cluster", unhealthy, d.InFlight, d.InCluster)
 }

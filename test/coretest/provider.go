@@ -125,8 +125,12 @@ func (p *instant) join(ctx context.Context, name, id string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.NodeSpec{ProviderID: id, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
 	}
-	if err := p.Create(ctx, node); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	err := p.Create(ctx, node)
+	if apierrors.IsAlreadyExists(err) {
+		err = p.Get(ctx, client.ObjectKeyFromObject(node), node)
+	}
+	if err != nil || len(node.Status.Conditions) > 0 {
+		return err // One that has joined by another of these before says by itself how it is.
 	}
 	before := node.DeepCopy()
 	for conditionType, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
