@@ -41,6 +41,8 @@ type reading struct {
 	// since is when the first read was begun of those that have not succeeded; zero while Nodes are read. why is what came of the latest.
 	since time.Time
 	why   string
+	// overdue is when that counts: nobody else says so while probes are answered.
+	overdue clock.Timer
 	// refused counts the refusals of reads in a row, unwatched those of watches: who may list Nodes and not watch them is behind soon.
 	refused, unwatched int
 	// cut ends the list or watch that is under way, which was sent at began; renewed counts how often that was done, cutAt is when
@@ -93,9 +95,7 @@ func (r *reading) renew() {
 	if cut != nil {
 		r.renewed++
 		r.cutAt = now
-		if r.since.IsZero() {
-			r.since, r.why = now, "they are read anew"
-		}
+		r.await(now, "they are read anew")
 	}
 	r.mu.Unlock()
 	if cut != nil {
@@ -108,10 +108,29 @@ func (r *reading) begin(cut func()) (renewed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cut, r.began = cut, r.clock.Now()
-	if r.since.IsZero() {
-		r.since, r.why = r.began, "the request is not answered"
-	}
+	r.await(r.began, "the request is not answered")
 	return r.renewed
+}
+
+// await notes since when a read is awaited. It is called under mu.
+func (r *reading) await(now time.Time, why string) {
+	if !r.since.IsZero() {
+		return
+	}
+	r.since, r.why = now, why
+	if clk, ok := r.clock.(clock.WithDelayedExecution); ok {
+		r.overdue = clk.AfterFunc(unreadLimit, r.onOverdue)
+	}
+}
+
+// onOverdue has it looked at that Nodes count as unread by time alone.
+func (r *reading) onOverdue() {
+	r.mu.Lock()
+	counts := !r.since.IsZero() && !r.isRefused() // A refusal counts by itself, and was notified.
+	r.mu.Unlock()
+	if counts && r.turned != nil {
+		r.turned()
+	}
 }
 
 // verb is what a request asks for.
@@ -135,6 +154,9 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 		}
 		if !r.isRefused() {
 			r.since, r.why, r.cutAt = time.Time{}, "", time.Time{}
+			if r.overdue != nil {
+				r.overdue.Stop()
+			}
 		}
 	case renewed != r.renewed:
 		again = true

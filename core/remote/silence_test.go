@@ -234,7 +234,7 @@ func TestAStreamOfAllNodesThatStops(t *testing.T) {
 	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), TimeoutSeconds: ptr.To[int64](300)})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer events.Stop()
-	g.Eventually(clock.HasWaiters).Should(BeTrue())
+	g.Eventually(clock.Waiters).Should(Equal(2), "that of the stream, and that by which Nodes count as unread")
 	clock.Step(silentLimit)
 	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Object.Reason", metav1.StatusReasonTimeout)))
 	since, _ := r.unread("host")
