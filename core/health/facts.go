@@ -17,7 +17,7 @@ type Facts struct {
 	Cluster *clusterv1.Cluster
 	// Node is the Node that status.nodeRef names; nil when there is none, which means something only if Unreadable is empty.
 	Node *corev1.Node
-	// Unreadable is why the Nodes cannot be read now; "" when they can.
+	// Unreadable is why the Nodes cannot be read now; "" when they can. Nor are the conditions of the Machine about its Node judged by then.
 	Unreadable string
 	// Unconfirmed is why the conditions of the Machine about its Node are not judged by; "" when they are. They follow what the Machine
 	// controller has read of the Node.
@@ -40,7 +40,7 @@ var nodeConditions = []string{clusterv1.MachineNodeReadyCondition, clusterv1.Mac
 
 // WithoutNode are the Facts without anything that is known of the Node, with the reason.
 func (f Facts) WithoutNode(why string) Facts {
-	f.Unreadable, f.Unconfirmed = why, why
+	f.Unreadable = why
 	return f
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,8 +107,8 @@ func (s *findings) machine(p Policy, f Facts) {
 		if c == nil || !rule.matches(string(c.Status)) {
 			continue
 		}
-		if f.Unconfirmed != "" && slices.Contains(nodeConditions, rule.Type) {
-			s.unknown = f.Unconfirmed
+		if why := cmp.Or(f.Unconfirmed, f.Unreadable); why != "" && slices.Contains(nodeConditions, rule.Type) {
+			s.unknown = why
 			continue
 		}
 		s.timed(f, clusterv1.MachineHealthCheckUnhealthyMachineReason,

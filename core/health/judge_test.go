@@ -89,6 +89,7 @@ func TestJudge(t *testing.T) {
 		"Nodes that cannot be read, and a terminated instance":     {facts(deleted, unreadable, infrastructure("InstanceTerminated", 0)), Unhealthy, unhealthyMachine, 0},
 		"its Node is another one than its conditions are about":    {facts(notReadyByMachine, unconfirmed), Undetermined, "", 0},
 		"by its conditions alone":                                  {facts(notReadyByMachine), Unhealthy, unhealthyMachine, 0},
+		"so, and Nodes that cannot be read":                        {facts(notReadyByMachine, unreadable), Undetermined, "", 0},
 		"so, and its Node is not Ready":                            {facts(notReadyByMachine, unconfirmed, ready("False", time.Hour)), Unhealthy, unhealthyNode, 0},
 		"so, and a condition that is not about its Node":           {facts(notReadyByMachine, unconfirmed, withCondition("Strange", "True", "Why", time.Hour)), Unhealthy, unhealthyMachine, 0},
 		"a Node that two claim":                                    {facts(func(f *Facts) { f.Contested = "Node n is linked with 2 Machines" }, ready("False", time.Hour)), Undetermined, "", 0},

@@ -178,6 +178,7 @@ func (s *round) correct(f *health.Facts) bool {
 		// Also once the cache has the Node: then it is a race with the Machine controller, which links it.
 		l.used = true
 		f.Contested = fmt.Sprintf("Node %s is there, and the Machine is not linked with it yet", l.node.Name)
+		f.Unconfirmed = f.Contested
 		s.wakeAt(l.done.Add(liveReadTTL))
 		return true
 	}

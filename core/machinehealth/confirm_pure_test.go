@@ -114,6 +114,11 @@ func TestWhoIsConfirmed(t *testing.T) {
 		"it is paused":                     {func(s *round) { s.machines[0].Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }, false},
 		"it has no Node":                   {func(s *round) { s.machines[0].Status.NodeRef.Name, s.connection.(*served).cached = "", nil }, false},
 		"it has no Node, and has launched": {launched, true},
+		"its own condition about its Node": {notReadyByItself, true},
+		"so, and its target is not connected": {func(s *round) {
+			notReadyByItself(s)
+			s.unreadable, s.connection = "no connection", nil
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{}}
@@ -123,6 +128,9 @@ func TestWhoIsConfirmed(t *testing.T) {
 			s.confirmed(r, time.Hour)
 			g.Expect(s.targets[0].held).To(Equal(test.held))
 			g.Expect(to.reads > 0).To(Equal(test.held))
+			if s.connection == nil {
+				g.Expect(s.targets[0].State).To(Equal(health.Undetermined))
+			}
 		})
 	}
 }
@@ -131,6 +139,15 @@ func externallyAsked(s *round) {
 	s.checks[0].Spec.Remediation.TemplateRef.Name = "t"
 	conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineExternallyRemediatedCondition,
 		clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, ""), 1, epoch)
+}
+
+// notReadyByItself is a Machine that says that its Node is not Ready, which is not judged otherwise.
+func notReadyByItself(s *round) {
+	conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineNodeReadyCondition, "NodeNotReady", ""), 1, epoch)
+	c := s.checks[0]
+	c.Spec.Checks.UnhealthyNodeConditions = nil
+	c.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: clusterv1.MachineNodeReadyCondition, Status: "False"}}
+	c.policy = health.OfCheck(c.MachineHealthCheck)
 }
 
 func launched(s *round) {
@@ -226,4 +243,18 @@ func TestANodeThatTheCacheHasSeenMeanwhile(t *testing.T) {
 	s.confirmed(r, liveReadTTL)
 	g.Expect(s.targets[0].State).To(Equal(health.Unhealthy), "it was not linked in all that time")
 	g.Expect(to.reads).To(Equal(1))
+}
+
+// TestAMachineThatSaysThatItHasNoNode: nor is one whose own condition has been judged by, which follows the same cache.
+func TestAMachineThatSaysThatItHasNoNode(t *testing.T) {
+	g, to := NewWithT(t), &served{live: nodeIn("1", "True")}
+	r, s := confirming(to)
+	launched(s)
+	notReadyByItself(s)
+	s.checks[0].policy.NodeStartup = 0
+	s.confirmed(r, time.Second)
+	g.Expect(to.reads).To(Equal(1))
+	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
+	g.Expect(s.targets[0].State).To(Equal(health.Undetermined))
+	g.Expect(s.targets[0].Message).To(ContainSubstring("Node m0 is there"))
 }
