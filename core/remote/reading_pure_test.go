@@ -38,6 +38,24 @@ func TestNodesThatAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestNodesThatAreNotReadAfterSilence: so it is when they are not read since their watch has sent nothing.
+func TestNodesThatAreNotReadAfterSilence(t *testing.T) {
+	g := NewWithT(t)
+	clock, turns := testingclock.NewFakeClock(time.Now()), 0
+	r := &reading{clock: clock, turned: func() { turns++ }}
+	r.end(watching, nil, r.begin(func() {}))
+	clock.Step(silentLimit)
+	g.Expect(turns).To(BeZero())
+	r.noteSilence()
+	renewed := r.begin(func() {})
+	clock.Step(unreadLimit)
+	g.Expect(turns).To(Equal(1))
+	_, why := r.unread("host")
+	g.Expect(why).To(ContainSubstring(silent))
+	r.end(listing, nil, renewed)
+	g.Expect(turns).To(Equal(2))
+}
+
 // TestReading: three refusals in a row count, since the first read, and so does any time without a read that is too long, until one succeeds.
 func TestReading(t *testing.T) {
 	g := NewWithT(t)

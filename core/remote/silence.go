@@ -163,8 +163,6 @@ func (w *watched) silence() *metav1.Status {
 func (r *reading) noteSilence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.since.IsZero() {
-		r.since = r.clock.Now()
-	}
+	r.await(r.clock.Now(), silent)
 	r.why = silent
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -99,11 +100,14 @@ type silentWorld struct {
 	informer cache.SharedIndexInformer
 }
 
+// watchClock is a clock on which nothing waits but watches: it calls no functions, as would be one when Nodes count as unread.
+type watchClock struct{ clock.Clock }
+
 func newSilentWorld(t *testing.T, server *streams) *silentWorld {
 	t.Helper()
 	server.version = "1"
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
-	w := &silentWorld{WithT: NewWithT(t), server: server, clock: clock, reading: &reading{next: server, clock: clock}}
+	w := &silentWorld{WithT: NewWithT(t), server: server, clock: clock, reading: &reading{next: server, clock: watchClock{clock}}}
 	w.informer = rewatch.NewInformer(w.reading, &corev1.Node{}, 0, indexers)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
