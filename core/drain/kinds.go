@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,9 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
@@ -149,27 +146,5 @@ func newNamespaces(t *target) *collection[labels.Set] {
 			return namespace.Labels, namespace.Name, nil
 		},
 		affects: (*nodeDrain).namespaceChanged,
-	}
-}
-
-// listWatch makes a source from the methods of a client. Lists have a timeout, watches have none.
-func listWatch[L runtime.Object](
-	list func(context.Context, metav1.ListOptions) (L, error),
-	watching func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	report func(error),
-) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
-			defer cancel()
-			objects, err := list(ctx, options)
-			report(err)
-			return objects, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := watching(ctx, options)
-			report(err)
-			return events, err
-		},
 	}
 }
