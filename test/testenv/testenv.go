@@ -57,6 +57,8 @@ type Env struct {
 	Mapper meta.RESTMapper
 
 	env *envtest.Environment
+	// tokens is the file with the administrator's token.
+	tokens string
 }
 
 // Start starts the API server. It fails with an error that names the make target to run when the
@@ -81,18 +83,26 @@ func Start(o Options) (*Env, error) {
 		}
 		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
 	}
-	args := env.ControlPlane.GetAPIServer().Configure()
+	tokens, token, err := writeToken()
+	if err != nil {
+		return nil, err
+	}
+	args := env.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", tokens)
 	for name, value := range o.APIServerArgs {
 		args.Set(name, value)
 	}
 	config, err := env.Start()
 	if err != nil {
-		return nil, errors.Wrap(err, "starting the test API server")
+		return nil, errors.Wrap(stderrors.Join(err, os.RemoveAll(filepath.Dir(tokens))), "starting the test API server")
 	}
 	// The tests' own clients are not what is measured: they are never throttled on their side.
 	config.QPS = -1
-	started := &Env{Config: config, Kubeconfig: env.KubeConfig, env: env}
-	transport, err := rest.HTTPClientFor(config)
+	started := &Env{Config: config, env: env, tokens: tokens}
+	started.Kubeconfig, err = useToken(config, token)
+	var transport *http.Client
+	if err == nil {
+		transport, err = rest.HTTPClientFor(config)
+	}
 	if err == nil {
 		started.Mapper, err = apiutil.NewDynamicRESTMapper(config, transport)
 	}
@@ -109,7 +119,7 @@ func (e *Env) MapperProvider(*rest.Config, *http.Client) (meta.RESTMapper, error
 
 // Stop ends the API server and etcd and removes their directories.
 func (e *Env) Stop() error {
-	return errors.Wrap(e.env.Stop(), "stopping the test API server")
+	return errors.Wrap(stderrors.Join(e.env.Stop(), os.RemoveAll(filepath.Dir(e.tokens))), "stopping the test API server")
 }
 
 // Root is the directory that holds go.mod.
