@@ -2,10 +2,14 @@ package machinehealth
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/health"
@@ -30,10 +34,13 @@ type grants struct {
 
 // grant is one such question, and what the latest round has made of it.
 type grant struct {
-	// since is when it was asked first, asked when last, confirmed when a round has confirmed the Machine.
-	since, asked, confirmed time.Time
-	// why is what keeps a round from it.
-	why string
+	// since is when it was asked first of the times that it has not been confirmed, zero for none; asked is when last.
+	since, asked time.Time
+	// confirmed is as of when it is known that the Machine is to be replaced: of a read of its Node, or of a round that needed none.
+	confirmed time.Time
+	// why is what keeps a round from it; unread means that its Node cannot be read.
+	why    string
+	unread bool
 }
 
 // Confirm reports whether a Machine is still unhealthy, and has that found out if it is not known. It waits for nothing: whoever asks comes
@@ -44,25 +51,33 @@ func (r *Reconciler) Confirm(cluster client.ObjectKey, machine types.UID) health
 	if fresh {
 		return health.Confirmation{Done: true}
 	}
-	r.wake(cluster, 0)
-	waiting := health.Confirmation{After: min(max(now.Sub(known.since), minAsk), maxAsk)}
-	if now.Sub(known.since) >= unreadAfter {
-		waiting.Why = cmp.Or(known.why, notJudged)
+	r.wake(cluster, pace)
+	asking := now.Sub(known.since)
+	if !known.unread && asking < unreadAfter {
+		return health.Confirmation{After: max(asking, minAsk)}
 	}
-	return waiting
+	return health.Confirmation{Why: cmp.Or(known.why, notJudged), After: min(max(asking, unreadAfter), maxAsk)}
 }
 
 // ask notes the question, and returns what is known and whether that is enough.
 func (g *grants) ask(cluster client.ObjectKey, machine types.UID, now time.Time) (known grant, fresh bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	asked := g.get(cluster, machine, now)
+	asked := g.get(cluster, machine)
+	fresh = !asked.confirmed.IsZero() && now.Before(asked.confirmed.Add(confirmedFor))
+	switch {
+	case fresh:
+		asked.since = time.Time{}
+	case asked.since.IsZero(), !now.Before(asked.asked.Add(confirmedFor)):
+		// What was found out about an earlier question says nothing about this one.
+		*asked = grant{since: now}
+	}
 	asked.asked = now
-	return *asked, !asked.confirmed.IsZero() && now.Before(asked.confirmed.Add(confirmedFor))
+	return *asked, fresh
 }
 
 // get is called under mu.
-func (g *grants) get(cluster client.ObjectKey, machine types.UID, now time.Time) *grant {
+func (g *grants) get(cluster client.ObjectKey, machine types.UID) *grant {
 	if g.of == nil {
 		g.of = map[client.ObjectKey]map[types.UID]*grant{}
 	}
@@ -70,7 +85,7 @@ func (g *grants) get(cluster client.ObjectKey, machine types.UID, now time.Time)
 		g.of[cluster] = map[types.UID]*grant{}
 	}
 	if g.of[cluster][machine] == nil {
-		g.of[cluster][machine] = &grant{since: now}
+		g.of[cluster][machine] = &grant{}
 	}
 	return g.of[cluster][machine]
 }
@@ -105,7 +120,7 @@ func (g *grants) wanted(cluster client.ObjectKey, now time.Time) map[types.UID]b
 	return wanted
 }
 
-// answer notes what a round has made of the questions, and that those are confirmed that it hands over.
+// answer notes what a round has made of the questions, and that those are confirmed that it hands over to their owners.
 func (r *Reconciler) answer(s *round) {
 	judged := map[types.UID]*target{}
 	for _, t := range s.targets {
@@ -113,21 +128,70 @@ func (r *Reconciler) answer(s *round) {
 	}
 	r.grants.mu.Lock()
 	defer r.grants.mu.Unlock()
-	for machine, asked := range r.grants.of[s.key] {
-		t := judged[machine]
-		switch {
-		case t != nil && t.State != health.Unhealthy:
-			// Its condition changes, or it is not judged now: a freeze, or Nodes that cannot be read.
-			asked.confirmed, asked.why = time.Time{}, cmp.Or(t.Message, notJudged)
-		case t != nil && t.held:
-			asked.why = t.unread
-		case s.wanted[machine]:
-			asked.confirmed, asked.since, asked.why = s.now, s.now, ""
+	for _, machine := range s.machines {
+		asked := r.grants.of[s.key][machine.UID]
+		if asked == nil {
+			continue
+		}
+		t := judged[machine.UID]
+		if t != nil && t.State == health.Unhealthy && t.held {
+			asked.why, asked.unread = t.unread, t.unread != ""
+			continue
+		}
+		switch confirmed, why := s.confirmedAt(machine, t); {
+		case why != "":
+			// Its conditions change, or it is not judged now: a freeze, or Nodes that cannot be read.
+			asked.confirmed, asked.why, asked.unread = time.Time{}, why, false
+		case s.wanted[machine.UID]:
+			*asked = grant{asked: asked.asked, confirmed: confirmed}
 		}
 	}
 	for _, t := range s.targets {
-		if t.State == health.Unhealthy && !t.held && s.isNew(t) {
-			r.grants.get(s.key, t.UID, s.now).confirmed = s.now
+		if toOwner, _ := s.handOver(t); toOwner && t.State == health.Unhealthy && !t.held && s.isNew(t) {
+			r.grants.get(s.key, t.UID).confirmed, _ = s.confirmedAt(t.Machine, t)
 		}
 	}
+}
+
+// confirmedAt is as of when it is known that a Machine is to be replaced, or why it is not: t, which is nil if it is not judged, needs no
+// read.
+func (s *round) confirmedAt(machine *clusterv1.Machine, t *target) (at time.Time, why string) {
+	switch {
+	case t == nil:
+		return s.now, s.unjudged(machine)
+	case t.State == health.Pending && foundByOthers(machine):
+		return s.now, ""
+	case t.State != health.Unhealthy:
+		return time.Time{}, cmp.Or(t.Message, notJudged)
+	}
+	if toOwner, _ := s.handOver(t); !toOwner {
+		return time.Time{}, "no MachineHealthCheck allows its replacement now"
+	}
+	if t.byLiveRead {
+		return s.liveReads[t.UID].done, ""
+	}
+	return s.now, ""
+}
+
+// unjudged is why a Machine that this core does not judge is not to be replaced for what it has found of it before; "" when others judge it.
+func (s *round) unjudged(machine *clusterv1.Machine) (why string) {
+	for _, c := range s.checks {
+		switch {
+		case !c.selects(machine):
+		case !c.paused:
+			return ""
+		case c.own:
+			why = "MachineHealthCheck " + c.Name + " is paused"
+		}
+	}
+	if why == "" && slices.Contains(s.abandoned, machine) {
+		return "nothing judges it any more"
+	}
+	return why
+}
+
+// foundByOthers reports whether somebody else than a MachineHealthCheck has found a Machine unhealthy.
+func foundByOthers(machine *clusterv1.Machine) bool {
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+	return found != nil && found.Status == metav1.ConditionFalse && !slices.Contains(health.Reasons, found.Reason)
 }

@@ -57,20 +57,30 @@ func TestAMachineWhoseTurnItIs(t *testing.T) {
 
 // TestAMachineThatCannotBeConfirmed: whoever asks is told why after a while, and asks less and less often.
 func TestAMachineThatCannotBeConfirmed(t *testing.T) {
-	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: errors.New("refused")}
+	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{}}
 	r, s, ask, _ := granting(to)
 	g.Expect(ask().Why).To(BeEmpty())
 	s.confirmed(r, time.Second)
 	s.confirmed(r, unreadAfter-2*time.Second)
 	g.Expect(ask()).To(Equal(health.Confirmation{After: unreadAfter - time.Second}))
-	s.now = s.now.Add(time.Second)
-	g.Expect(ask()).To(Equal(health.Confirmation{Why: "Node m0 cannot be read: refused", After: unreadAfter}))
+	s.confirmed(r, 2*time.Second)
+	g.Expect(ask()).To(Equal(health.Confirmation{Why: "Node m0 cannot be read: " + to.err.Error(), After: unreadAfter + time.Second}))
 	s.now = s.now.Add(maxAsk)
 	g.Expect(ask().After).To(Equal(maxAsk))
 
 	s.unreadable, s.connection = "no connection", nil
 	s.confirmed(r, time.Second)
 	g.Expect(ask().Why).To(ContainSubstring("no connection"))
+}
+
+// TestAReadThatHasFailed is told at once: others have the turn meanwhile.
+func TestAReadThatHasFailed(t *testing.T) {
+	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: errors.New("refused")}
+	r, s, ask, _ := granting(to)
+	ask()
+	s.confirmed(r, time.Second)
+	s.now = s.now.Add(time.Second)
+	g.Expect(ask()).To(Equal(health.Confirmation{Why: "Node m0 cannot be read: refused", After: unreadAfter}))
 }
 
 // TestWhoNeedsNoRead is confirmed by the next round: who is unhealthy for another reason, and who is not judged here.
@@ -82,7 +92,10 @@ func TestWhoNeedsNoRead(t *testing.T) {
 		"an annotation asks for it": func(s *round) {
 			s.machines[0].Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
 		},
-		"no policy is for it": func(s *round) { s.machines[0].Labels = nil },
+		"no policy is for it": func(s *round) {
+			s.machines[0].Labels = nil
+			conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "ByHand", ""), 1, epoch)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{}}

@@ -122,6 +122,7 @@ func (r *Reconciler) onCluster() handler.EventHandler {
 			key := client.ObjectKeyFromObject(e.Object)
 			r.memory.setActive(key, false)
 			r.nodes.forget(key)
+			r.grants.forget(key)
 			collected.set(key, nil)
 		},
 	}
