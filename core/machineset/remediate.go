@@ -107,7 +107,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	granted, others := r.confirmGranted(s, granted, byName)
 	blocked = append(blocked, others.blocked()...)
 	deferred := s.hold(blocked, byName)
-	s.held.numbers = decision.Without(len(others.results)).Numbers(len(unhealthy))
+	s.held.numbers = decision.Without(others.fresh()).Numbers(len(unhealthy))
 	end := r.replace(ctx, s, granted, byName, attempted).And(r.giveBack(s, others, attempted)).And(outcome.FromError(failure))
 	if len(deferred)+len(others.results) == 0 && end.Err() == nil {
 		r.forSlots.remove(s.Key())
@@ -189,7 +189,7 @@ func (r *Reconciler) unrecorded(
 ) outcome.Outcome {
 	var waiting []*clusterv1.Machine
 	for _, result := range granted {
-		if result.Fresh && definitelyNot(errors.Cause(err)) {
+		if result.First && definitelyNot(errors.Cause(err)) {
 			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), result.Name)
 		}
 		waiting = append(waiting, byName[result.Name])

@@ -53,12 +53,17 @@ func (u *unconfirmed) known(set types.NamespacedName) map[types.UID]doubt {
 // their Machines.
 func (r *Reconciler) addDoubts(s *scope, candidates []remediation.Candidate, unhealthy []*clusterv1.Machine) {
 	known, kept := r.unconfirmed.known(s.Key()), map[types.UID]doubt{}
+	due := false
+	for _, d := range known {
+		due = due || !s.Now.Before(d.until)
+	}
 	for i, machine := range unhealthy {
 		d, ok := known[machine.UID]
-		if !ok || candidates[i].Begun {
+		if !ok {
 			continue
 		}
-		if !s.Now.Before(d.until) {
+		if due {
+			// All of them, so that a hundred do not take a decision each.
 			found := r.Confirm(s.clusterKey(), machine.UID)
 			if found.Done || found.Why == "" {
 				continue
@@ -79,8 +84,8 @@ type unknown struct {
 	after time.Duration
 }
 
-// confirmGranted returns which of the Machines that are granted a place are still unhealthy, and the others. One that may be on its way is
-// not asked about again.
+// confirmGranted returns which of the Machines that may be replaced are still unhealthy, and the others. That one has a place already says
+// nothing: a replacement that never came up has one while it waits for its retry, and one whose deletion is refused has it for ever.
 func (r *Reconciler) confirmGranted(
 	s *scope,
 	granted []remediation.Result,
@@ -88,7 +93,7 @@ func (r *Reconciler) confirmGranted(
 ) (confirmed []remediation.Result, others unknown) {
 	doubts := map[types.UID]doubt{}
 	for _, result := range granted {
-		if r.Confirm == nil || !result.Fresh {
+		if r.Confirm == nil {
 			confirmed = append(confirmed, result)
 			continue
 		}
@@ -133,14 +138,26 @@ func (u *unknown) wait(after time.Duration) {
 	}
 }
 
-// giveBack gives back the places of Machines that are not confirmed. Nothing was recorded of them.
+// fresh counts those that were granted a place for it.
+func (u *unknown) fresh() (n int) {
+	for _, result := range u.results {
+		if result.Fresh {
+			n++
+		}
+	}
+	return n
+}
+
+// giveBack gives back the places that were taken for Machines that are not confirmed. Nothing was recorded of those.
 func (r *Reconciler) giveBack(s *scope, others unknown, attempted func()) outcome.Outcome {
 	if len(others.results) == 0 {
 		return outcome.Continue()
 	}
 	attempted()
 	for _, result := range others.results {
-		r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), result.Name)
+		if result.First {
+			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), result.Name)
+		}
 	}
 	return outcome.ContinueAfter(others.after)
 }

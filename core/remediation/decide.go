@@ -48,7 +48,7 @@ type Candidate struct {
 	// Elsewhere means that another MachineSet makes up for it: the template is another one, and retries do not count.
 	Elsewhere bool
 	// Unconfirmed is why it could not be found out whether the Machine is still unhealthy, when it was asked at its turn; "" otherwise. It is
-	// asked again AskAgain.
+	// asked again AskAgain. A place that it has stays its own meanwhile.
 	Unconfirmed string
 	AskAgain    time.Time
 	// Replaces is the record of the Machine; nil when it replaces none.
@@ -148,7 +148,7 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 	}
 	held := v.Begun || in.Held[v.Name]
 	switch {
-	case v.Unconfirmed != "" && !held:
+	case v.Unconfirmed != "":
 		return NotConfirmed(v.Unconfirmed, v.AskAgain), false
 	case in.Deployment.Max <= 0:
 		return Blocker{Reason: MaxInFlightReason, Message: "Not replaced: " + in.Deployment.Source + " allows none"}, false

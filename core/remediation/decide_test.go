@@ -87,8 +87,8 @@ func TestDecide(t *testing.T) {
 		"of another template":       {nil, again(3, time.Second, func(c *remediation.Candidate) { c.Elsewhere = true }), "", nil, 0, 0},
 		"not confirmed":             {nil, doubted, "NotConfirmed", []string{"whether it is still unhealthy is not known: Node n cannot be read"}, 0, time.Minute},
 		"not confirmed, and full":   {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"x": true}, 1 }, doubted, "NotConfirmed", nil, 0, time.Minute},
-		"not confirmed and begun":   {nil, remediation.Candidate{Name: "m", Begun: true, Unconfirmed: "x"}, "", nil, 0, 0},
-		"not confirmed, has place":  {func(in *remediation.Input) { in.Held = map[string]bool{"m": true} }, doubted, "", nil, 0, 0},
+		"not confirmed and begun":   {nil, remediation.Candidate{Name: "m", Begun: true, Unconfirmed: "x"}, "NotConfirmed", nil, 0, 0},
+		"not confirmed, has place":  {func(in *remediation.Input) { in.Held = map[string]bool{"m": true} }, doubted, "NotConfirmed", nil, 0, time.Minute},
 		"not confirmed, none may":   {func(in *remediation.Input) { in.Frozen = frozen }, doubted, "Frozen", nil, 0, 0},
 		"begun before the period":   {nil, again(0, time.Second, func(c *remediation.Candidate) { c.Begun = true }), "", nil, 1, 0},
 	}

@@ -12,6 +12,8 @@ type Result struct {
 	Record Record
 	// Fresh means that it takes a place that was free.
 	Fresh bool
+	// First means that it is to be recorded, and that no attempt to is known: its Slot can be released if nothing comes of this one.
+	First bool
 	// Blocker is zero when the Machine may be replaced.
 	Blocker Blocker
 }

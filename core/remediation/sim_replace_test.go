@@ -64,7 +64,7 @@ func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.De
 	switch fate {
 	case 0: // refused
 		for _, v := range granted {
-			if v.Fresh {
+			if v.First {
 				s.slots.Release(simCluster, set.group.key(), v.Name)
 			}
 		}

@@ -113,11 +113,13 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	}
 	decision := Decide(in)
 	waiting := false
-	for _, result := range decision.Results {
+	for i, result := range decision.Results {
 		if result.Allowed() && !view.Flights[group].Recorded[result.Name] {
 			// It is recorded now, for the first time or once more after an attempt whose answer was lost. That it has a place as a
 			// replacement does not help: that place ends when it is written down that it was available.
-			slots.take(Slot{Group: group, Machine: result.Name}, in.Now).attempts++
+			slot := Slot{Group: group, Machine: result.Name}
+			decision.Results[i].First = slots.taken[slot] == nil
+			slots.take(slot, in.Now).attempts++
 		}
 		waiting = waiting || !result.Allowed()
 	}
@@ -173,7 +175,7 @@ func (s *Slots) Attempted(cluster client.ObjectKey, group types.UID, granted []R
 	}
 }
 
-// Release returns the Slot of a Machine of which nothing was recorded, after Attempted. It must be a fresh one: an earlier try whose
+// Release returns the Slot of a Machine of which nothing was recorded, after Attempted. It must be the First: an earlier try whose
 // answer was lost may have taken effect.
 func (s *Slots) Release(cluster client.ObjectKey, group types.UID, machine string) {
 	s.mu.Lock()

@@ -40,6 +40,28 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	g.Expect(slots.Unverified(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
 }
 
+// TestWhoseSlotCanBeReleased: that of a first attempt, also of a replacement, which keeps its place as one; not that of a Machine for which an
+// attempt was made before, whatever came of that.
+func TestWhoseSlotCanBeReleased(t *testing.T) {
+	g := NewWithT(t)
+	slots, clock := &remediation.Slots{}, testingclock.NewFakeClock(Epoch)
+	coming := Machine("a", replaces("old"))
+	view := seen(map[types.UID][]remediation.Set{"d": {{Replicas: 1, Machines: []*clusterv1.Machine{coming}}}})
+	verify(slots, view, Epoch)
+	for _, first := range []bool{true, true, false} {
+		decision := slots.Decide(inCluster, "d", view, asking(1, 9, Epoch, "a"))
+		g.Expect(allowed(decision)).To(Equal([]string{"a"}))
+		g.Expect(decision.Results[0].Fresh).To(BeFalse())
+		g.Expect(decision.Results[0].First).To(Equal(first))
+		slots.Attempt(inCluster, "d", decision, clock)()
+		if !clock.Now().After(Epoch) {
+			slots.Release(inCluster, "d", "a")
+		}
+		clock.Step(time.Second)
+	}
+	g.Expect(decide(slots, "d", view, asking(1, 9, Epoch)).InFlight).To(Equal(1))
+}
+
 // TestAnAttemptEndsNoOther: two attempts for one Machine are both waited for, and a decision that grants nothing ends none.
 func TestAnAttemptEndsNoOther(t *testing.T) {
 	g := NewWithT(t)
