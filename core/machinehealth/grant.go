@@ -161,6 +161,8 @@ func (s *round) confirmedAt(machine *clusterv1.Machine, t *target) (at time.Time
 		return s.now, s.unjudged(machine)
 	case t.State == health.Pending && foundByOthers(machine):
 		return s.now, ""
+	case t.State == health.Healthy:
+		return time.Time{}, "it is healthy, which is not written to it yet"
 	case t.State != health.Unhealthy:
 		return time.Time{}, cmp.Or(t.Message, notJudged)
 	}
@@ -173,7 +175,8 @@ func (s *round) confirmedAt(machine *clusterv1.Machine, t *target) (at time.Time
 	return s.now, ""
 }
 
-// unjudged is why a Machine that this core does not judge is not to be replaced for what it has found of it before; "" when others judge it.
+// unjudged is why a Machine that this core does not judge is not to be replaced for what it has found of it before; "" when others judge
+// it.
 func (s *round) unjudged(machine *clusterv1.Machine) (why string) {
 	for _, c := range s.checks {
 		switch {

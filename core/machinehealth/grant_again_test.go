@@ -80,6 +80,7 @@ func TestWhoIsNotHandedOver(t *testing.T) {
 		}, "no MachineHealthCheck allows its replacement now"},
 		"nothing selects it any more": {func(s *round) { s.machines[0].Labels = nil }, "nothing judges it any more"},
 		"its check is paused":         {func(s *round) { s.checks[0].paused = true }, "MachineHealthCheck workers is paused"},
+		"it is well":                  {func(s *round) { s.connection.(*served).cached = nodeIn("2", "True") }, "it is healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
