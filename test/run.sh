@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Runs all tests with the race detector: the end-to-end tests, which print each test as it ends, beside the packages.
-# Names of failed tests and what they said come last, without the logs between.
+# Runs all tests with the race detector. Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
-# TESTPROCS is how many packages run at once beside the end-to-end tests: one more than there are processors without. Each of them, and the
-# end-to-end tests, use half a processor on average (test/cost.sh) and wait otherwise. With twice as many as processors these were
-# overloaded, and tests timed out.
+# TESTPROCS is how many packages run at once: two more than there are processors without. The end-to-end tests are one of them, so that
+# another package takes their place when they are done. Each uses half a processor on average (test/cost.sh) and waits otherwise; with more
+# of them two processors were overloaded, and tests timed out.
 # RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
 # well). What passes then is listed as flaky at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
@@ -17,33 +16,24 @@ export GORACE=${GORACE:-atexit_sleep_ms=50} GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEM
 mapfile -t race < <(test/race.sh)
 mkdir -p out/test
 rm -f out/test/*
-rerun=()
-run() { # name, format, packages, flags of go test
-  local name=$1 format=$2 packages=$3
-  shift 3
-  [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report="out/test/$name.flaky")
-  # Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it. go vet is among the
-  # linters of make verify.
-  "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
-    -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
-}
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(test/clusterctl core/machine core core/machinedeployment test/chaos bootstrap/cloudconfig/node core/machineset providers/aws
+longest=(test/e2e test/clusterctl core/machine core core/machinedeployment test/chaos bootstrap/cloudconfig/node core/machineset providers/aws
   test/scale/lifecycle test/admission test/start contracts/conformance/behaviour core/cluster contracts/conformance/cmd/conformance providers/azure
   test/clouds/example/provider test/conformance bootstrap/cloudconfig/controller test/drivers test/sandbox/cmd/demo bootstrap/cloudconfig
   core/remediation core/machinehealth test/tilt core/drain providers/driver/inframachine core/remote providers/gcp test/commandline
   bootstrap/cloudconfig/approval test/doccheck)
-all=$(go list ./... | grep -v '/test/e2e$') || exit 1
+all=$(go list ./...) || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
+rerun=()
+[ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report=out/test/flaky)
 failed=0
-run e2e testname ./test/e2e "$@" &
-run packages pkgname "$packages" -p "${TESTPROCS:-$(($(nproc) + 1))}" "$@" || failed=1
-wait $! || failed=1
+# Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it. go vet is among the
+# linters of make verify.
+"$gotestsum" --format pkgname --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
+  -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m -p "${TESTPROCS:-$(($(nproc) + 2))}" "$@" | tee out/test/log || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
-  awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/*.log | tail -n 200
+  awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/log | tail -n 200
 fi
-for report in out/test/*.flaky; do
-  [ -s "$report" ] && echo "flaky tests, to be mended:" && cat "$report"
-done
+[ ! -s out/test/flaky ] || { echo "flaky tests, to be mended:" && cat out/test/flaky; }
 exit "$failed"
