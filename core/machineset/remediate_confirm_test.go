@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +52,12 @@ func TestNoMachineIsReplacedThatIsNotConfirmed(t *testing.T) {
 		w.reports(clusterv1.MachineHealthCheckRemediationAllowedCondition, remediation.NotConfirmedReason, "Not replaced: whether it is still unhealthy is not known: Node n cannot be read: refused")(g)
 		g.Expect(coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s", "reason", remediation.NotConfirmedReason)).
 			To(BeNumerically(">", 0))
+	})
+	w.Eventually(func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+		g.Expect(list.Items).To(ContainElement(And(
+			HaveField("Reason", remediationBlockedEvent), HaveField("Regarding.Name", "s"), HaveField("Note", ContainSubstring("Node n cannot be read")))))
 	})
 	w.G.Expect(w.deletingNow()).To(BeZero())
 	for _, machine := range w.Machines() {

@@ -1,6 +1,8 @@
 package remediation_test
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -45,13 +47,18 @@ func (s *simulation) input(set *simSet, view remediation.View) remediation.Input
 	}
 }
 
-// replace does what was decided, with writes that fail before or after their effect, and a process that dies in between.
+// replace does what was decided, with Machines of which it is not known whether they are still unhealthy, writes that fail before or after
+// their effect, and a process that dies in between.
 func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.Decision) {
 	known := remediation.Recorded(set.MachineSet)
 	records := remediation.RecordsOf(set.Annotations)
-	var granted []remediation.Result
+	var granted, doubted []remediation.Result
 	for _, v := range d.Results {
-		if v.Allowed() {
+		switch {
+		case !v.Allowed():
+		case s.dice.IntN(8) == 0:
+			doubted = append(doubted, v)
+		default:
 			s.checkGranted(set, v, in)
 			granted = append(granted, v)
 			if !known[v.Name] {
@@ -60,14 +67,11 @@ func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.De
 		}
 	}
 	fate := s.dice.IntN(12)
-	s.slots.Attempted(simCluster, set.group.key(), granted, s.clock())
+	s.slots.Attempted(simCluster, set.group.key(), slices.Concat(granted, doubted), s.clock())
+	s.release(set, doubted)
 	switch fate {
 	case 0: // refused
-		for _, v := range granted {
-			if v.First {
-				s.slots.Release(simCluster, set.group.key(), v.Name)
-			}
-		}
+		s.release(set, granted)
 		return
 	case 1: // lost before its effect
 		return
@@ -90,6 +94,15 @@ func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.De
 			return
 		}
 		m.change(func(c *clusterv1.Machine) { c.DeletionTimestamp = &metav1.Time{Time: s.now} })
+	}
+}
+
+// release gives back the places of those of which nothing was recorded.
+func (s *simulation) release(set *simSet, results []remediation.Result) {
+	for _, v := range results {
+		if v.First {
+			s.slots.Release(simCluster, set.group.key(), v.Name)
+		}
 	}
 }
 
