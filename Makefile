@@ -81,7 +81,7 @@ simulate: ## Simulate N lives (10000) of a machine on the example cloud, and as 
 	@$(MAKE) simulate-remediation
 
 .PHONY: simulate-remediation
-simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are replaced while other things go wrong; SEED=… repeats one.
+simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are replaced while other things go wrong; SEED=… repeats one, or N from there.
 	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./core/remediation -run '^TestSimulation$$'
 
 .PHONY: conformance
