@@ -44,7 +44,8 @@ func childrenOf(machine *clusterv1.Machine, s *scope) []child {
 	}
 	return append(children, child{
 		ref: machine.Spec.InfrastructureRef, from: s.infrastructure,
-		ready:     ptr.Deref(machine.Status.Initialization.InfrastructureProvisioned, false),
+		// The provider ID is written first, and by itself says that there has been an instance.
+		ready:     machine.Spec.ProviderID != "" || ptr.Deref(machine.Status.Initialization.InfrastructureProvisioned, false),
 		condition: clusterv1.MachineInfrastructureReadyCondition,
 	})
 }
@@ -95,7 +96,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 			// The blocker is recorded already.
 			complete = false
 		default:
-			made, err := r.createChild(ctx, s, machine, &child)
+			made, err := r.createMissing(ctx, s, machine, &child)
 			if err != nil {
 				return err
 			}
@@ -106,6 +107,25 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		r.expectations.completed(s.Object.UID, machine.UID)
 	}
 	return nil
+}
+
+// createMissing is createChild for a Machine that may have had the child since the cache read it: the API server is asked for the Machine
+// first. It happens after an interruption alone. It returns whether the child exists now.
+func (r *Reconciler) createMissing(ctx context.Context, s *scope, cached *clusterv1.Machine, missing *child) (bool, error) {
+	machine := &clusterv1.Machine{}
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cached), machine)
+	if apierrors.IsNotFound(err) || err == nil && (machine.UID != cached.UID || !machine.DeletionTimestamp.IsZero()) {
+		return false, nil // The cache will say so.
+	}
+	if err != nil {
+		return false, errors.Wrapf(err, "reading Machine %s, which lacks its %s", client.ObjectKeyFromObject(cached), missing.ref.Kind)
+	}
+	for _, child := range childrenOf(machine, s) {
+		if child.condition == missing.condition && child.mayCreate(machine) {
+			return r.createChild(ctx, s, machine, &child)
+		}
+	}
+	return false, nil
 }
 
 // read reads the child of a Machine from the cache; nil when there is none. When the cache is behind, the

@@ -147,6 +147,36 @@ func TestVanishedInfrastructureIsNotMadeAgain(t *testing.T) {
 		WithTimeout(500 * time.Millisecond).ShouldNot(ContainElement(machine.Name))
 }
 
+// The provider ID is in the spec before the status says that the machine was provisioned, and a core may end in between. A Machine that has
+// one has had its instance: another one would take its place unseen.
+func TestInfrastructureOfAKnownInstanceIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	for name, behind := range map[string]bool{"the cache has the provider ID": false, "the cache is behind": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(1)
+			w.start(t)
+			w.Eventually(w.settled(1))
+			w.Stop()
+			cache := staleLists()
+			if behind {
+				w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+			}
+			machine := w.Machines()[0]
+			before := machine.DeepCopy()
+			machine.Spec.ProviderID = "test:///1"
+			w.G.Expect(direct.Patch(w.Ctx, &machine, client.MergeFrom(before))).To(Succeed())
+			w.G.Expect(direct.Delete(w.Ctx, w.child(w.G, workers.InfraKind, machine.Name))).To(Succeed())
+			w.start(t, cache.Wrap)
+			w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
+			w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(2)) })
+			w.G.Consistently(func() []string { return w.children(workers.InfraKind) }).
+				WithTimeout(500 * time.Millisecond).ShouldNot(ContainElement(machine.Name))
+		})
+	}
+}
+
 func TestScaleSubresource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
