@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -80,7 +81,30 @@ func TestHistoryFindsTooManyRetries(t *testing.T) {
 	retried("b", `{"machine":"a","timestamp":"2026-01-01T00:00:00Z","retryCount":2}`)
 	g.Expect(p.overRetried(1)).To(Equal([]string{"Machine b came as retry 2 of at most 1"}))
 	g.Expect(p.overRetried(2)).To(BeEmpty())
-	g.Expect(p.summary()).To(Equal("2 retries"))
+	g.Expect(p.summary()).To(Equal("2 replacements, 2 of them retries"))
+}
+
+// Who falls ill once all is well is available and has a set, so that it must be replaced; until it is, the run says what it waits for.
+func TestOneToReplace(t *testing.T) {
+	g := NewWithT(t)
+	_, s := well()
+	m := &s.machines.Items[0]
+	chosen := func(checked bool) bool {
+		m, _ := oneToReplace(s, checked)
+		return m != nil
+	}
+	g.Expect(chosen(false)).To(BeFalse(), "nothing says that a set owns it")
+	m.OwnerReferences[0].Kind, m.UID = "MachineSet", "u"
+	g.Expect(chosen(false)).To(BeTrue())
+	g.Expect(chosen(true)).To(BeFalse())
+	m.Labels = map[string]string{checkLabel: "yes"}
+	g.Expect(chosen(true)).To(BeTrue())
+	g.Expect(chosen(false)).To(BeFalse())
+	g.Expect(notReplaced(s, sets.New[types.UID]("u"))).To(ConsistOf(ContainSubstring("Machine m is ill")))
+	g.Expect(notReplaced(s, sets.New[types.UID]("v"))).To(BeEmpty())
+
+	s.nodes.Items = nil
+	g.Expect(chosen(true)).To(BeFalse(), "no kubelet to fall silent")
 }
 
 // What is said of a Node follows from what is wrong with it, and is written once.

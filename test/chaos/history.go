@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,8 @@ type moment struct {
 	deleting bool
 	// preserved means that a Machine is kept for inspection, and nobody has ended that.
 	preserved bool
+	// replaces means that a Machine has come in the place of one that was unhealthy.
+	replaces bool
 	// retry is the number of replacements before this Machine, each of which became unhealthy as well.
 	retry int
 	// held is why a set does not replace its unhealthy Machines; "" if it does.
@@ -126,7 +129,7 @@ func (h *history) add(object client.Object, gone bool) {
 		m.preserved = preserved(o)
 		_, m.surplus = o.Annotations[surplusAnnotation]
 		if record := remediation.RecordOf(o); record != nil {
-			m.retry = record.Retry
+			m.replaces, m.retry = true, record.Retry
 		}
 	case *clusterv1.MachineSet:
 		m.held = heldBecause(o)
@@ -190,4 +193,34 @@ func surge(d *clusterv1.MachineDeployment) int {
 		return 0
 	}
 	return n
+}
+
+// checkPast wants nothing to have happened in the run that never may, and notes what has.
+func (r *run) checkPast() error {
+	if err := r.history.write(filepath.Join(r.Dir, historyLog)); err != nil {
+		return err
+	}
+	if excesses := r.history.excesses(); len(excesses) > 0 {
+		return errors.Errorf("too many Machines, see %s:\n%s", historyLog, strings.Join(excesses, "\n"))
+	}
+	if lost := r.history.lost(r.deleted); len(lost) > 0 {
+		return errors.Errorf("Machines were not kept for inspection, see %s:\n%s", historyLog, strings.Join(lost, "\n"))
+	}
+	if ended := r.guard.violations(); len(ended) > 0 {
+		return errors.Errorf("instances have ended that are claimed:\n%s", strings.Join(ended, "\n"))
+	}
+	if created := r.history.createdInFreeze(); len(created) > 0 {
+		return errors.Errorf("Machines were created in a freeze, see %s:\n%s", historyLog, strings.Join(created, "\n"))
+	}
+	if over := r.history.overRetried(maxRetry); len(over) > 0 {
+		return errors.Errorf("too many retries, see %s:\n%s", historyLog, strings.Join(over, "\n"))
+	}
+	r.note("%d Machines were preserved; %s", r.history.preserved(), r.history.summary())
+	orphans, err := r.orphansSummary()
+	if err != nil {
+		return err
+	}
+	overshoots, surplus := r.history.freezes()
+	r.note("%s; %d Machines too many were made, and %d times creation was frozen for it", orphans, surplus, overshoots)
+	return nil
 }

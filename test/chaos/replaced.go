@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,60 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
+
+// replacesOnceMore lets two more Machines fall ill when all is well, one that the health check judges and one that the default policy does,
+// and wants them to be replaced. Without that a core in which the faults have stopped all replacements would pass where nobody was ill at
+// their end.
+func (r *run) replacesOnceMore(ctx context.Context) error {
+	s, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	ill := sets.New[types.UID]()
+	for _, checked := range []bool{true, false} {
+		m, node := oneToReplace(s, checked)
+		if m == nil {
+			r.note("no Machine is there to be replaced, judged by the health check: %t", checked)
+			continue
+		}
+		r.note("let the kubelet of Machine %s fall silent, judged by the health check: %t", m.Name, checked)
+		r.kubelets.fallSilent(node)
+		ill.Insert(m.UID)
+	}
+	return r.await(ctx, "those are replaced, and all is well", func(s *state) []string {
+		return append(notReplaced(s, ill), r.problems(s)...)
+	})
+}
+
+// oneToReplace is an available Machine of a set that the health check judges, or the default policy, with the UID of its Node; nil if
+// none is there.
+func oneToReplace(s *state, checked bool) (*clusterv1.Machine, types.UID) {
+	nodes := s.byProviderID()
+	for i := range s.machines.Items {
+		m := &s.machines.Items[i]
+		owner, own := metav1.GetControllerOf(m), nodes[m.Spec.ProviderID]
+		if owner != nil && owner.Kind == "MachineSet" && m.DeletionTimestamp.IsZero() && (m.Labels[checkLabel] != "") == checked &&
+			isTrue(m.Status.Conditions, clusterv1.MachineAvailableCondition) && len(own) == 1 {
+			return m, own[0].UID
+		}
+	}
+	return nil, ""
+}
+
+// notReplaced says why those of the Machines are there yet that are to be replaced.
+func notReplaced(s *state, ill sets.Set[types.UID]) []string {
+	var p list
+	for i := range s.machines.Items {
+		if m := &s.machines.Items[i]; ill.Has(m.UID) {
+			p.add("Machine %s is ill and not replaced yet: %s; %s", m.Name,
+				textOf(m, clusterv1.MachineHealthCheckSucceededCondition), textOf(m, clusterv1.MachineOwnerRemediatedCondition))
+		}
+	}
+	return p
+}
 
 // heldBecause is the reason why a set does not replace its unhealthy Machines; "" if it does.
 func heldBecause(set *clusterv1.MachineSet) string {
@@ -34,19 +87,23 @@ func (h *history) overRetried(most int) []string {
 	return found
 }
 
-// summary says what a run has tried of what bounds replacements: Machines that were retries, and how often sets said why they replace none.
+// summary says what a run has tried of replacements and of what bounds them: Machines that have replaced others, which of them were
+// retries, and how often sets said why they replace none.
 func (h *history) summary() string {
-	retries, counts, before := map[types.UID]bool{}, map[string]int{}, map[types.UID]string{}
+	replacements, retries, counts, before := sets.New[types.UID](), sets.New[types.UID](), map[string]int{}, map[types.UID]string{}
 	for _, m := range h.inOrder() {
+		if m.replaces {
+			replacements.Insert(m.uid)
+		}
 		if m.retry > 0 {
-			retries[m.uid] = true
+			retries.Insert(m.uid)
 		}
 		if m.held != "" && m.held != before[m.uid] {
 			counts[m.held]++
 		}
 		before[m.uid] = m.held
 	}
-	text := []string{fmt.Sprintf("%d retries", len(retries))}
+	text := []string{fmt.Sprintf("%d replacements, %d of them retries", len(replacements), len(retries))}
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {
 		text = append(text, fmt.Sprintf("%s %d times", reason, counts[reason]))
 	}

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -45,34 +44,18 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.await(ctx, "nothing is preserved, and all is well", r.problems); err != nil {
 		return err
 	}
+	if err := r.replacesOnceMore(ctx); err != nil {
+		return err
+	}
+	if err := r.collectsOnceMore(ctx); err != nil {
+		return err
+	}
 	if err := r.staysQuiet(ctx); err != nil {
 		return err
 	}
-	if err := r.history.write(filepath.Join(r.Dir, historyLog)); err != nil {
+	if err := r.checkPast(); err != nil {
 		return err
 	}
-	if excesses := r.history.excesses(); len(excesses) > 0 {
-		return errors.Errorf("too many Machines, see %s:\n%s", historyLog, strings.Join(excesses, "\n"))
-	}
-	if lost := r.history.lost(r.deleted); len(lost) > 0 {
-		return errors.Errorf("Machines were not kept for inspection, see %s:\n%s", historyLog, strings.Join(lost, "\n"))
-	}
-	if ended := r.guard.violations(); len(ended) > 0 {
-		return errors.Errorf("instances have ended that are claimed:\n%s", strings.Join(ended, "\n"))
-	}
-	if created := r.history.createdInFreeze(); len(created) > 0 {
-		return errors.Errorf("Machines were created in a freeze, see %s:\n%s", historyLog, strings.Join(created, "\n"))
-	}
-	if over := r.history.overRetried(maxRetry); len(over) > 0 {
-		return errors.Errorf("too many retries, see %s:\n%s", historyLog, strings.Join(over, "\n"))
-	}
-	r.note("%d Machines were preserved; %s", r.history.preserved(), r.history.summary())
-	orphans, err := r.orphansSummary()
-	if err != nil {
-		return err
-	}
-	overshoots, surplus := r.history.freezes()
-	r.note("%s; %d Machines too many were made, and %d times creation was frozen for it", orphans, surplus, overshoots)
 	r.attending = false
 	if err := r.leave(ctx); err != nil {
 		return err
