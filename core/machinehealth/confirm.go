@@ -147,7 +147,7 @@ func (s *round) ask(l *liveRead) {
 // queryOf is what to read of the Node of a Machine, by what is known of it from the cache. ok is false when the cache cannot be behind:
 // nothing is known by which there could be a Node, or the Node is there and the Machine is to be linked with it.
 func (s *round) queryOf(f health.Facts) (q nodeQuery, ok bool) {
-	if s.connection == nil || f.Unreadable != "" {
+	if f.Unreadable != "" {
 		return nodeQuery{}, false
 	}
 	if q.name = f.Machine.Status.NodeRef.Name; q.name != "" {
@@ -171,7 +171,7 @@ func cacheMark(node *corev1.Node) uint64 {
 // correct has a Machine be judged by what was read of its Node, if that is newer than what the cache has, and reports whether it is.
 func (s *round) correct(f *health.Facts) bool {
 	l := s.liveReads[f.Machine.UID]
-	if l == nil || l.done.IsZero() || l.err != nil || !s.now.Before(l.done.Add(liveReadTTL)) {
+	if l == nil || l.err != nil || !s.now.Before(l.done.Add(liveReadTTL)) {
 		return false
 	}
 	if l.name == "" && l.node != nil && f.Machine.Status.NodeRef.Name == "" {
@@ -187,8 +187,6 @@ func (s *round) correct(f *health.Facts) bool {
 	}
 	l.used = true
 	switch cached := f.Node; {
-	case l.name == "":
-		return true
 	case cached != nil && l.node != nil && markOf(cached) == markOf(l.node), cached == nil && l.node == nil:
 	default:
 		f.Unconfirmed = fmt.Sprintf("Node %s is not as the cache has it", l.name)
@@ -228,7 +226,7 @@ func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
 	case l.done.IsZero() && s.now.Before(l.since.Add(unreadAfter)):
 		s.wakeAt(l.since.Add(unreadAfter))
 		return
-	case !l.done.IsZero() && l.err == nil: // By a connection that answers at once, as in tests.
+	case l.err == nil: // By a connection that answers at once, as in tests.
 		s.wakeAt(s.now.Add(time.Millisecond))
 		return
 	case !l.done.IsZero():
@@ -272,11 +270,8 @@ func (s *round) countUnread(t *target) {
 	}
 }
 
-// isNew reports whether a Machine would be handed over now that was not before, or whose request of external remediation is gone.
+// isNew reports whether an unhealthy Machine would be handed over now that was not before, or whose request of external remediation is gone.
 func (s *round) isNew(t *target) bool {
-	if !t.DeletionTimestamp.IsZero() {
-		return false
-	}
 	toOwner, external := s.handOver(t)
 	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 	if toOwner && (asked == nil || asked.Status == metav1.ConditionTrue) {

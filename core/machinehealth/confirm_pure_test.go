@@ -24,24 +24,31 @@ type served struct {
 	cached, live *corev1.Node
 	// found is what the cache has by the provider ID.
 	found     []*corev1.Node
+	findErr   error
 	err       error
 	reads     int
 	withdrawn []string
 }
 
 func (s *served) Node(string) (*corev1.Node, error)                  { return s.cached, nil }
-func (s *served) NodesWithProviderID(string) ([]*corev1.Node, error) { return s.found, nil }
+func (s *served) NodesWithProviderID(string) ([]*corev1.Node, error) { return s.found, s.findErr }
 func (s *served) WithdrawRead(owner types.NamespacedName) {
 	s.withdrawn = append(s.withdrawn, owner.Name)
 }
 
-func (s *served) ReadNode(remote.Owner, string) (*corev1.Node, error) {
+func (s *served) ReadNode(_ remote.Owner, name string) (*corev1.Node, error) {
 	s.reads++
+	if name != "m0" {
+		return nil, errors.New("no such name: " + name)
+	}
 	return s.live, s.err
 }
 
-func (s *served) FindNodes(remote.Owner, string) ([]*corev1.Node, error) {
+func (s *served) FindNodes(_ remote.Owner, id string) ([]*corev1.Node, error) {
 	s.reads++
+	if id != "id" {
+		return nil, errors.New("no such ID: " + id)
+	}
 	if s.live == nil {
 		return nil, s.err
 	}
@@ -71,7 +78,9 @@ func (s *round) confirmed(r *Reconciler, after time.Duration) []*write {
 	s.next = time.Time{}
 	r.collect(s)
 	s.targets, s.abandoned = nil, nil
-	s.checks[0].result = Result{}
+	for _, c := range s.checks {
+		c.result = Result{}
+	}
 	s.judge(r)
 	s.count()
 	r.confirm(s)
@@ -162,6 +171,8 @@ func TestWhatALookSays(t *testing.T) {
 	r, s := confirming(to)
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
 	g.Expect(s.targets[0].held).To(BeTrue())
+	g.Expect(s.targets[0].unread).To(BeEmpty())
+	g.Expect(s.next).To(Equal(s.now.Add(time.Millisecond)), "the answer is there")
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty(), "its Node is well")
 	g.Expect(s.targets[0].State).To(Equal(health.Healthy))
 	g.Expect(s.next).To(BeTemporally("==", epoch.Add(time.Second+liveReadTTL)))
@@ -198,6 +209,7 @@ func TestALiveReadThatFails(t *testing.T) {
 	s.confirmed(r, unreadAfter)
 	g.Expect(s.checks[0].result).To(And(HaveField("UnreadMachines", 1), HaveField("Unread", ContainSubstring("Node m0 cannot be read: ")), HaveField("Unhealthy", 1)))
 	g.Expect(s.next).To(BeZero(), "the answer wakes it")
+	g.Expect(to.reads).To(Equal(2), "each round looks once for the answer")
 
 	to.err = errors.New("refused")
 	s.confirmed(r, time.Second)

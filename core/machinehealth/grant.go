@@ -64,7 +64,7 @@ func (g *grants) ask(cluster client.ObjectKey, machine types.UID, now time.Time)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	asked := g.get(cluster, machine)
-	fresh = !asked.confirmed.IsZero() && now.Before(asked.confirmed.Add(confirmedFor))
+	fresh = now.Before(asked.confirmed.Add(confirmedFor))
 	switch {
 	case fresh:
 		asked.since = time.Time{}

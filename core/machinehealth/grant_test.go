@@ -128,6 +128,34 @@ func TestWhoIsHandedOverIsConfirmed(t *testing.T) {
 	g.Expect(r.grants.of).To(BeEmpty())
 }
 
+// TestWhatWasConfirmedWithoutAQuestion is known for as long as with one, whatever rounds there are meanwhile.
+func TestWhatWasConfirmedWithoutAQuestion(t *testing.T) {
+	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
+	r, s, ask, woken := granting(to)
+	waiting := s.machines[0].Status.Conditions
+	s.machines[0].Status.Conditions = waiting[:len(waiting)-1]
+	s.confirmed(r, time.Second)
+	s.confirmed(r, time.Second)
+	s.machines[0].Status.Conditions = waiting
+	s.confirmed(r, confirmedFor-1)
+	g.Expect(ask().Done).To(BeTrue())
+	g.Expect(*woken).To(BeZero())
+	s.now = s.now.Add(1)
+	g.Expect(ask().Done).To(BeFalse())
+}
+
+// TestAMachineThatIsHeld is not confirmed by the round that has its Node read.
+func TestAMachineThatIsHeld(t *testing.T) {
+	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{}}
+	r, s, ask, _ := granting(to)
+	s.machines[0].Status.Conditions = s.machines[0].Status.Conditions[:len(s.machines[0].Status.Conditions)-1]
+	s.confirmed(r, time.Second)
+	g.Expect(s.targets[0].held).To(BeTrue())
+	g.Expect(ask().Done).To(BeFalse())
+	s.confirmed(r, time.Second)
+	g.Expect(ask().Done).To(BeFalse())
+}
+
 // TestAQuestionThatIsNotRepeated costs no read more, however often the Cluster is judged, and nothing is kept of a Cluster that is gone.
 func TestAQuestionThatIsNotRepeated(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -113,12 +114,8 @@ func (r *Reconciler) confirmGranted(
 		}
 		others.results = append(others.results, result)
 	}
-	if len(doubts) > 0 {
-		for uid, d := range r.unconfirmed.known(s.Key()) {
-			doubts[uid] = d
-		}
-		r.unconfirmed.keep(s.Key(), doubts)
-	}
+	maps.Copy(doubts, r.unconfirmed.known(s.Key()))
+	r.unconfirmed.keep(s.Key(), doubts)
 	return confirmed, others
 }
 

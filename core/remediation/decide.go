@@ -108,7 +108,7 @@ func Decide(in Input) Decision {
 			d.InCluster++
 		}
 		if in.retries(result) && result.Allowed() && !result.Begun {
-			in.Retries.Made, in.Retries.Pending = in.Retries.Made+1, result.Name
+			in.Retries.Pending = result.Name
 		}
 		if until := result.Blocker.Until; !until.IsZero() && (d.Next.IsZero() || until.Before(d.Next)) {
 			d.Next = until

@@ -88,7 +88,7 @@ func (r *reading) renew() {
 	now := r.clock.Now()
 	r.mu.Lock()
 	cut := r.cut
-	if r.outage.IsZero() || !r.began.After(r.outage) || !r.cutAt.IsZero() && now.Sub(r.cutAt) < renewLimit {
+	if r.outage.IsZero() || !r.began.After(r.outage) || now.Sub(r.cutAt) < renewLimit {
 		cut = nil
 	}
 	r.outage = time.Time{}

@@ -35,7 +35,26 @@ func TestNodesThatAreReadAgain(t *testing.T) {
 		g.Expect(turns).To(Equal(want))
 		r.end(listing, nil, r.begin(func() {}))
 		g.Expect(turns).To(Equal(want), "once")
+		r.end(watching, nil, renewed)
+		r.onOverdue()
+		g.Expect(turns).To(Equal(want), "they are read")
 	}
+}
+
+// TestAReadThatIsAnsweredHasNoLimitAnyMore: that of the next one is its own.
+func TestAReadThatIsAnsweredHasNoLimitAnyMore(t *testing.T) {
+	g := NewWithT(t)
+	clock, turns := testingclock.NewFakeClock(time.Now()), 0
+	r := &reading{clock: clock, turned: func() { turns++ }}
+	for range 2 {
+		r.end(listing, nil, r.begin(func() {}))
+		r.begin(func() {})
+		g.Expect(clock.Waiters()).To(Equal(1))
+		clock.Step(unreadLimit - 1)
+		g.Expect(turns).To(BeZero())
+	}
+	clock.Step(1)
+	g.Expect(turns).To(Equal(1))
 }
 
 // TestNodesThatAreNotReadAfterSilence: so it is when they are not read since their watch has sent nothing.

@@ -20,9 +20,16 @@ var targets = []target{
 	},
 	{
 		dir:   "core/machineset",
-		files: []string{"reservation.go", "scale_plan.go", "slots.go"},
-		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Slots.*|MarksOfTheServer.*)$",
-		slow:  "^TestSlotsSimulation$",
+		files: []string{"remediate_confirm.go", "reservation.go", "scale_plan.go"},
+		tests: "^Test(WhoIsAskedAboutWithoutATurn|WhoIsConfirmedAtItsTurn|APlaceThatIsGivenBack|Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|MarksOfTheServer.*)$",
+	},
+	{
+		dir: "core/machinehealth", files: []string{"confirm.go", "grant.go"},
+		tests: "^Test(WhoIsConfirmed|WhatALookSays|ALiveReadThatFails|ANodeThatTheCacheHasSeenMeanwhile|AMachineWhoseTurnItIs|" +
+			"AMachineThatCannotBeConfirmed|WhoNeedsNoRead|WhoIsHandedOverIsConfirmed|AQuestionThatIsNotRepeated|AMachineThatNobodyJudges|" +
+			"AMachineThatSaysThatItHasNoNode|WhichReadsAreKept|ReadsOfSeveralClusters|AConnectionThatIsLost|WhatAReadCorrects|TheReadAfter|" +
+			"UnreadMachinesAreCounted|WhoIsIllByItsNode|WhoIsNew|TheDefaultPolicyReadsNodes|AMachineHealthCheckSaysItself|" +
+			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld)$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
 	{
@@ -31,7 +38,7 @@ var targets = []target{
 	},
 	{
 		dir:   "core/remediation",
-		files: []string{"candidates.go", "decide.go", "failures.go", "flight.go", "policy.go", "record.go", "slots.go", "view.go"},
+		files: []string{"candidates.go", "decide.go", "decision.go", "failures.go", "flight.go", "policy.go", "record.go", "slots.go", "view.go"},
 		tests: ".", slow: "^TestSimulation$",
 	},
 	{
@@ -69,7 +76,7 @@ var targets = []target{
 	{
 		dir:   "core/remote",
 		files: []string{"contest.go", "reading.go", "silence.go"},
-		tests: "^Test(Reading|ReadingAnew|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+		tests: "^Test(NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAnew|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},

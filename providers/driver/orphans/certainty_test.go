@@ -38,6 +38,7 @@ func TestWhatShowsACopy(t *testing.T) {
 		"of a time that two epochs cover":         {lineage: lineageAt("then", 90*time.Minute), change: func(w *World) { w.Record.Epochs[0].LastScan = testStart.Add(3 * time.Hour).Unix() }},
 		"no lineage":                              {lineage: ""},
 		"of a Cluster that is not here":           {lineage: copied, change: func(w *World) { clear(w.Clusters) }},
+		"so, where marks have digests":            {lineage: copied, owner: driver.OwnerDigest("ns/m"), change: func(w *World) { clear(w.Clusters) }},
 		"by an identity that is for others alone": {lineage: copied, change: func(w *World) { w.Denies = func(driver.Scope, string) bool { return true } }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -213,12 +213,9 @@ func (w *World) withoutLineage(f Found) Assessment {
 }
 
 // isYoung returns whether it may be too early to miss an object. The cloud's clock is not ours, so both count; what is from the future is
-// young.
+// young. A time that is not known is long ago.
 func (w *World) isYoung(f Found, seen Observation) bool {
-	if !f.LaunchTime.IsZero() && w.Now.Sub(f.LaunchTime) < w.Grace {
-		return true
-	}
-	return !seen.First.IsZero() && seen.Scans > 0 && w.Now.Sub(seen.First) < w.Grace
+	return w.Now.Sub(f.LaunchTime) < w.Grace || w.Now.Sub(seen.First) < w.Grace
 }
 
 // clockSkew is how much the clocks of two processes may differ of which one has taken over the lease of the other.
@@ -229,9 +226,9 @@ const clockSkew = 5 * time.Minute
 func contested(w *World, all []Found) map[types.UID]bool {
 	found := map[types.UID]bool{}
 	for _, f := range all {
-		lineage, ok := driver.ParseLineage(f.Lineage)
+		lineage, _ := driver.ParseLineage(f.Lineage)
 		cluster, here := w.Clusters[lineage.Cluster]
-		if !ok || !here || w.denies(f.Scope, cluster.Namespace) {
+		if !here || w.denies(f.Scope, cluster.Namespace) {
 			continue
 		}
 		if namespace := w.namespaceOf(f); namespace != "" && namespace != cluster.Namespace {
@@ -239,7 +236,7 @@ func contested(w *World, all []Found) map[types.UID]bool {
 		}
 		own, _ := w.Record.epoch(lineage.Epoch)
 		if !own.covers(lineage.At) && slices.ContainsFunc(w.Record.Epochs, func(e Epoch) bool {
-			return e.ID != lineage.Epoch && e.covers(lineage.At) && e.covers(lineage.At.Add(-clockSkew))
+			return e.covers(lineage.At) && e.covers(lineage.At.Add(-clockSkew))
 		}) {
 			found[cluster.UID] = true
 		}

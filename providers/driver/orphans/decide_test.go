@@ -85,6 +85,14 @@ func TestDecide(t *testing.T) {
 			claimBy(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}}), Claimed},
 		"so, but its instance is not the one that it names": {
 			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "r"}}), Claimed},
+		"so, but that has ended": {func(w *World, f *Found, _ *Observation) {
+			w.Claims.add(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})
+			w.Claims.list([]Found{{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "x", ProviderID: "q", State: driverv1.InstanceTerminated}}})
+		}, Claimed},
+		"so, and it has a disk with that mark": {func(w *World, f *Found, s *Observation) {
+			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})(w, f, s)
+			w.Claims.list([]Found{{Kind: "disk", Instance: driver.Instance{OwnerUID: "x", ProviderID: "d"}}})
+		}, Orphan},
 		"claimed by the digest of a name": {func(w *World, f *Found, _ *Observation) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})

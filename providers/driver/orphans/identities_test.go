@@ -86,3 +86,10 @@ func TestAnIdentityThatIsNarrowed(t *testing.T) {
 	i.scan(2)
 	i.Expect(i.cloud.deleted).To(HaveLen(1))
 }
+
+// TestWhatIsNotCertainToExist is not claimed by an object that has nothing yet.
+func TestWhatIsNotCertainToExist(t *testing.T) {
+	claims := newClaims()
+	claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}})
+	NewWithT(t).Expect(claims.claim(Found{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "u", Owner: "ns/m"}})).To(BeFalse())
+}
