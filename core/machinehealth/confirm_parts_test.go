@@ -94,7 +94,8 @@ func TestAConnectionThatIsLost(t *testing.T) {
 func TestWhatAReadCorrects(t *testing.T) {
 	ill, well := nodeIn("1", "False"), nodeIn("2", "True")
 	unlinked := func(s *round) { s.machines[0].Status.NodeRef.Name, s.machines[0].Spec.ProviderID = "", "id" }
-	byID := nodeQuery{id: "id"}
+	byID, foreign := nodeQuery{id: "id"}, nodeIn("3", "True")
+	foreign.Spec.ProviderID = "other"
 	for name, test := range map[string]struct {
 		cached         *corev1.Node
 		read           liveRead
@@ -102,11 +103,15 @@ func TestWhatAReadCorrects(t *testing.T) {
 		by             bool
 		news, conflict string
 	}{
-		"as in the cache":               {cached: ill, read: liveRead{node: ill}, by: true},
-		"gone, as in the cache":         {by: true},
-		"another version":               {cached: ill, read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
-		"gone":                          {cached: ill, by: true, news: "Node m0 is not as"},
-		"there":                         {read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
+		"as in the cache":       {cached: ill, read: liveRead{node: ill}, by: true},
+		"gone, as in the cache": {by: true},
+		"another version":       {cached: ill, read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
+		"gone":                  {cached: ill, by: true, news: "Node m0 is not as"},
+		"there":                 {read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
+		"there, of another machine": {
+			read: liveRead{node: foreign}, change: func(s *round) { s.machines[0].Spec.ProviderID = "id" }, by: true, news: "Node m0 is not as",
+			conflict: "Node m0 has the provider ID of another machine, other",
+		},
 		"it has failed":                 {cached: ill, read: liveRead{err: errors.New("refused")}},
 		"it is under way":               {cached: ill, read: liveRead{err: &remote.PendingError{}, since: epoch}},
 		"too long ago":                  {cached: ill, read: liveRead{node: well, done: epoch.Add(-liveReadTTL)}},

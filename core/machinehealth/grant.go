@@ -103,16 +103,11 @@ func (g *grants) wanted(cluster client.ObjectKey, now time.Time) map[types.UID]b
 	defer g.mu.Unlock()
 	wanted := map[types.UID]bool{}
 	for machine, asked := range g.of[cluster] {
-		latest := asked.asked
-		if asked.confirmed.After(latest) {
-			latest = asked.confirmed
-		}
-		if !now.Before(latest.Add(confirmedFor)) {
-			delete(g.of[cluster], machine)
-			continue
-		}
 		// One that nobody asks about any more must not be read again each time that it was confirmed.
 		wanted[machine] = now.Before(asked.asked.Add(confirmedFor))
+		if !wanted[machine] && !now.Before(asked.confirmed.Add(confirmedFor)) {
+			delete(g.of[cluster], machine)
+		}
 	}
 	if len(g.of[cluster]) == 0 {
 		delete(g.of, cluster)

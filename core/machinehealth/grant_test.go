@@ -131,17 +131,33 @@ func TestWhoIsHandedOverIsConfirmed(t *testing.T) {
 // TestWhatWasConfirmedWithoutAQuestion is known for as long as with one, whatever rounds there are meanwhile.
 func TestWhatWasConfirmedWithoutAQuestion(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
-	r, s, ask, woken := granting(to)
+	confirmed, r, s, ask := toConfirm(to)
+	s.confirmed(r, confirmed.Add(confirmedFor-1).Sub(s.now))
+	g.Expect(ask().Done).To(BeTrue())
+	s.now = s.now.Add(1)
+	g.Expect(ask().Done).To(BeFalse())
+}
+
+// TestAMachineThatIsWellAgain is not confirmed by what was found out before, however short a while ago.
+func TestAMachineThatIsWellAgain(t *testing.T) {
+	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
+	_, r, s, ask := toConfirm(to)
+	g.Expect(ask().Done).To(BeTrue())
+	to.cached = nodeIn("2", "True")
+	s.confirmed(r, time.Second)
+	g.Expect(ask().Done).To(BeFalse())
+}
+
+// toConfirm is a Machine that was handed over, and is confirmed by the read of that time.
+func toConfirm(to *served) (confirmed time.Time, r *Reconciler, s *round, ask func() health.Confirmation) {
+	r, s, ask, _ = granting(to)
 	waiting := s.machines[0].Status.Conditions
 	s.machines[0].Status.Conditions = waiting[:len(waiting)-1]
 	s.confirmed(r, time.Second)
+	confirmed = s.now
 	s.confirmed(r, time.Second)
 	s.machines[0].Status.Conditions = waiting
-	s.confirmed(r, confirmedFor-1)
-	g.Expect(ask().Done).To(BeTrue())
-	g.Expect(*woken).To(BeZero())
-	s.now = s.now.Add(1)
-	g.Expect(ask().Done).To(BeFalse())
+	return confirmed, r, s, ask
 }
 
 // TestAMachineThatIsHeld is not confirmed by the round that has its Node read.

@@ -29,7 +29,8 @@ var targets = []target{
 			"AMachineThatCannotBeConfirmed|WhoNeedsNoRead|WhoIsHandedOverIsConfirmed|AQuestionThatIsNotRepeated|AMachineThatNobodyJudges|" +
 			"AMachineThatSaysThatItHasNoNode|WhichReadsAreKept|ReadsOfSeveralClusters|AConnectionThatIsLost|WhatAReadCorrects|TheReadAfter|" +
 			"UnreadMachinesAreCounted|WhoIsIllByItsNode|WhoIsNew|TheDefaultPolicyReadsNodes|AMachineHealthCheckSaysItself|" +
-			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld)$",
+			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld|AMachineThatIsWellAgain|AReadThatHasFailed|" +
+			"AQuestionAfter.*|WhatIsConfirmed.*|WhoIsNotHandedOver|WhatSomebodyElse.*|NothingIsKept.*)$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
 	{
