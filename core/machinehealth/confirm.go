@@ -270,7 +270,8 @@ func (s *round) countUnread(t *target) {
 	}
 }
 
-// isNew reports whether an unhealthy Machine would be handed over now that was not before, or whose request of external remediation is gone.
+// isNew reports whether an unhealthy Machine would be handed over now that was not before, or whose request of external remediation is
+// gone.
 func (s *round) isNew(t *target) bool {
 	toOwner, external := s.handOver(t)
 	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)

@@ -67,10 +67,10 @@ func (c Claims) claim(f Found) bool {
 		f.OwnerUID != "" && c.uids[f.OwnerUID] || f.Owner != "" && ok && !c.hasAnother(named, f)
 }
 
-// hasAnother returns whether the object that has the name of the mark, and does not name this instance, has one of its own and so cannot mean this one: an object
-// has one instance in all its life. So the name is that of an object before it, which was removed by force. The object must have launched
-// its instance itself, as the mark in the cloud shows: what is written in the object may be forged, and what was moved has marks of other
-// UIDs. What is no instance may belong to that of the object.
+// hasAnother returns whether the object that has the name of the mark, and does not name this instance, has one of its own and so cannot
+// mean this one: an object has one instance in all its life. So the name is that of an object before it, which was removed by force. The
+// object must have launched its instance itself, as the mark in the cloud shows: what is written in the object may be forged, and what was
+// moved has marks of other UIDs. What is no instance may belong to that of the object.
 func (c Claims) hasAnother(named Claim, f Found) bool {
 	own := named.Handle.ProviderID
 	return f.Kind == kindInstance && named.Settled && own != "" && c.instances[named.UID] == own
