@@ -155,3 +155,28 @@ func TestDoubtsAreAskedAboutTogether(t *testing.T) {
 	}
 	g.Expect(untils).To(HaveLen(1))
 }
+
+// TestWhatMayBeRecordedKeepsItsPlace: the answer to an earlier attempt was lost, so that it may have taken effect.
+func TestWhatMayBeRecordedKeepsItsPlace(t *testing.T) {
+	g := NewWithT(t)
+	r := &Reconciler{Clock: testingclock.NewFakeClock(time.Now())}
+	set := &clusterv1.MachineSet{}
+	set.UID = "s"
+	s := r.newScope(set)
+	decide := func(name string) (remediation.Decision, func()) {
+		limit := remediation.Limit{Max: 1}
+		d := r.slots.Decide(s.clusterKey(), set.UID, remediation.View{}, remediation.Input{
+			Now: s.Now, Deployment: limit, Cluster: limit, Stop: limit, Candidates: []remediation.Candidate{{Name: name}},
+		})
+		return d, r.slots.Attempt(s.clusterKey(), set.UID, d, r.Clock)
+	}
+	first, attempted := decide("a")
+	r.giveBack(s, unknown{results: first.Results}, attempted)
+	_, attempted = decide("b")
+	attempted()
+	again, attempted := decide("b")
+	g.Expect(again.Results[0].Allowed()).To(BeTrue(), "the place of a was free")
+	r.giveBack(s, unknown{results: again.Results}, attempted)
+	last, _ := decide("c")
+	g.Expect(last.Results[0].Allowed()).To(BeFalse())
+}
