@@ -129,7 +129,7 @@ func (r *Reconciler) answer(s *round) {
 			continue
 		}
 		t := judged[machine.UID]
-		if t != nil && t.State == health.Unhealthy && t.held {
+		if t != nil && t.held {
 			asked.why, asked.unread = t.unread, t.unread != ""
 			continue
 		}

@@ -30,7 +30,7 @@ var targets = []target{
 			"AMachineThatSaysThatItHasNoNode|WhichReadsAreKept|ReadsOfSeveralClusters|AConnectionThatIsLost|WhatAReadCorrects|TheReadAfter|" +
 			"UnreadMachinesAreCounted|WhoIsIllByItsNode|WhoIsNew|TheDefaultPolicyReadsNodes|AMachineHealthCheckSaysItself|" +
 			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld|AMachineThatIsWellAgain|AReadThatHasFailed|" +
-			"AQuestionAfter.*|WhatIsConfirmed.*|WhoIsNotHandedOver|WhatSomebodyElse.*|NothingIsKept.*)$",
+			"AQuestionAfter.*|WhatIsConfirmed.*|WhatConfirmsAMachine|WhatIsKeptOfMachines|WhoIsNotHandedOver|WhatSomebodyElse.*|NothingIsKept.*)$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
 	{
