@@ -54,6 +54,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 		Spec: *set.Spec.Template.Spec.DeepCopy(),
 	}
 	machine.Spec.ClusterName = set.Spec.ClusterName
+	machine.Spec.ProviderID = "" // Whose instance it has is found out; a template has none.
 	pointTo(&machine.Spec.InfrastructureRef, name)
 	if machine.Spec.Bootstrap.ConfigRef.IsDefined() {
 		pointTo(&machine.Spec.Bootstrap.ConfigRef, name)

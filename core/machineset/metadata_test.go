@@ -31,3 +31,13 @@ func TestRecordsAreNoTemplates(t *testing.T) {
 	}
 	g.Expect(m.Annotations).NotTo(HaveKey("note"))
 }
+
+// TestATemplateHasNoInstance: a provider ID in a template would be that of all its Machines, each of which would claim somebody's instance,
+// and would be taken for one that has had its infrastructure machine.
+func TestATemplateHasNoInstance(t *testing.T) {
+	g := NewWithT(t)
+	set := validSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ProviderID = "cloud:///somebody" })
+	m := desiredMachine(set, "m")
+	g.Expect(m.Spec.ProviderID).To(BeEmpty())
+	g.Expect(differs(m, set)).To(BeFalse())
+}
