@@ -17,11 +17,11 @@ mapfile -t race < <(test/race.sh)
 mkdir -p out/test
 rm -f out/test/*
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(test/e2e test/clusterctl core/machine core core/machinedeployment test/chaos bootstrap/cloudconfig/node core/machineset providers/aws
-  test/scale/lifecycle test/admission test/start contracts/conformance/behaviour core/cluster contracts/conformance/cmd/conformance providers/azure
-  test/clouds/example/provider test/conformance bootstrap/cloudconfig/controller test/drivers test/sandbox/cmd/demo bootstrap/cloudconfig
-  core/remediation core/machinehealth test/tilt core/drain providers/driver/inframachine core/remote providers/gcp test/commandline
-  bootstrap/cloudconfig/approval test/doccheck)
+longest=(test/clusterctl test/e2e core core/machine test/chaos core/machinedeployment providers/aws bootstrap/cloudconfig/node core/machineset
+  test/admission test/start core/machinehealth contracts/conformance/behaviour core/cluster test/scale/lifecycle core/remote
+  test/clouds/example/provider providers/azure test/drivers bootstrap/cloudconfig/controller contracts/conformance/cmd/conformance
+  bootstrap/cloudconfig test/sandbox/cmd/demo test/conformance core/drain providers/driver/inframachine test/tilt providers/gcp core/remediation
+  bootstrap/cloudconfig/approval test/commandline test/doccheck)
 all=$(go list ./...) || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 rerun=()
