@@ -114,3 +114,34 @@ func TestAMachineTakesUpOnePlace(t *testing.T) {
 	g.Expect(allowed(decide(&slots, "d", view, asking(9, 2, Epoch, "b")))).To(Equal([]string{"b"}))
 	g.Expect(decide(&slots, "d", view, asking(9, 2, Epoch)).InCluster).To(Equal(2))
 }
+
+// TestWhatOthersHaveInFlight is not of this deployment: its limit is its own.
+func TestWhatOthersHaveInFlight(t *testing.T) {
+	g := NewWithT(t)
+	var slots remediation.Slots
+	g.Expect(slots.Unverified(inCluster, remediation.View{}, Epoch).Any()).To(BeTrue(), "the API server was not asked since the start")
+	view := seen(map[types.UID][]remediation.Set{
+		"d": {{Machines: []*clusterv1.Machine{Machine("a", handed)}, Replicas: 1}},
+		"e": {{Machines: []*clusterv1.Machine{Machine("gone", begun, Deleting)}, Replicas: 1}},
+	})
+	d := decide(&slots, "d", view, asking(1, 9, Epoch, "a"))
+	g.Expect(allowed(d)).To(Equal([]string{"a"}))
+	g.Expect([]int{d.InFlight, d.InCluster}).To(Equal([]int{1, 2}))
+}
+
+// TestARecordThatIsSeenTakesNoSlot: what is seen is not recorded once more, so that its place ends with the record.
+func TestARecordThatIsSeenTakesNoSlot(t *testing.T) {
+	g := NewWithT(t)
+	var slots remediation.Slots
+	set := remediation.Set{
+		Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2, Records: []remediation.Record{{Machine: "a"}},
+	}
+	view := func() remediation.View { return seen(map[types.UID][]remediation.Set{"d": {set}}) }
+	in := asking(1, 9, Epoch, "a")
+	in.Candidates[0].Begun = true
+	d := decide(&slots, "d", view(), in)
+	g.Expect(allowed(d)).To(Equal([]string{"a"}))
+	g.Expect(d.Results[0].First).To(BeFalse())
+	set.Records = nil
+	g.Expect(allowed(decide(&slots, "d", view(), asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
+}
