@@ -114,7 +114,7 @@ func (r *runner) watchOver(ctx context.Context) error {
 			rotated, unread := r.rotated(ctx, connection)
 			switch {
 			case rotated:
-				return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
+				return kubeconfigChanged()
 			case unread:
 				// There is no second notice of the change.
 				look = r.alarm(again.Step())

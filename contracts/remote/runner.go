@@ -125,14 +125,35 @@ func (nothing) Check(context.Context) error { return nil }
 func (nothing) Run(context.Context)         {}
 func (nothing) HasSynced() bool             { return true }
 
-// sync waits until what is attached has read what it must.
+// sync waits until what is attached has read what it must, as long as the kubeconfig is the same: one that was taken back since it was
+// checked never lets it.
 func (r *runner) sync(ctx context.Context, connection *Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.SyncTimeout)
 	defer cancel()
-	if cache.WaitForCacheSync(ctx.Done(), connection.attachment.HasSynced) {
-		return nil
+	synced := make(chan bool, 1)
+	go func() { synced <- cache.WaitForCacheSync(ctx.Done(), connection.attachment.HasSynced) }()
+	for {
+		// A change is notified once, and the read of it may fail.
+		timer := r.options.Clock.NewTimer(r.options.ProbeInterval)
+		select {
+		case done := <-synced:
+			timer.Stop()
+			if done {
+				return nil
+			}
+			return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
+		case <-r.look:
+			timer.Stop()
+		case <-timer.C():
+		}
+		if from, err := r.options.kubeconfigOf(ctx, r.key); err == nil && from.hash != connection.hash {
+			return kubeconfigChanged()
+		}
 	}
-	return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
+}
+
+func kubeconfigChanged() error {
+	return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
 }
 
 // rotated reports whether there is another usable kubeconfig than that of the connection, and whether that could not be
