@@ -17,10 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -85,20 +83,6 @@ func startCore(t *testing.T) *running {
 	sent := &coretest.Requests{}
 	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0"))
 	return &running{Client: c, sent: sent, target: kubeconfigOf(t, sent, env, "target")}
-}
-
-// startServer runs an API server until the test ends, on which the core has the rights of its install manifest.
-func startServer(t *testing.T) (*testenv.Env, client.Client) {
-	t.Helper()
-	g := NewWithT(t)
-	ctrl.SetLogger(klog.Background())
-	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Expect(env.Stop()).To(Succeed()) })
-	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
-	g.Expect(err).NotTo(HaveOccurred())
-	grant(t, c)
-	return env, c
 }
 
 // TestCore takes a MachineDeployment from creation to deletion, and counts the requests of the core.

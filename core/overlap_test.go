@@ -19,18 +19,18 @@ import (
 func TestCoresThatOverlap(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)
-	g.Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})).To(Succeed())
-	createMachineSet(t, c, "a", "both", kubeconfigOf(t, &coretest.Requests{}, env, "target"))
-	for _, arguments := range [][]string{{"--namespace=a"}, {}} {
+	g.Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "overlap"}})).To(Succeed())
+	createMachineSet(t, c, "overlap", "both", kubeconfigOf(t, &coretest.Requests{}, env, "target"))
+	for _, arguments := range [][]string{{"--namespace=overlap"}, {}} {
 		t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), append(arguments, "--webhook-port=0")...))
 	}
 	machines := map[string]bool{}
 	for _, replicas := range []int{20, 40, 10} {
-		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "both"}}
+		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "overlap", Name: "both"}}
 		g.Expect(c.Patch(ctx, set, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)))).To(Succeed())
 		there := func(g Gomega) {
 			list := &clusterv1.MachineList{}
-			g.Expect(c.List(ctx, list, client.InNamespace("a"))).To(Succeed())
+			g.Expect(c.List(ctx, list, client.InNamespace("overlap"))).To(Succeed())
 			for i := range list.Items {
 				machines[list.Items[i].Name] = true
 			}

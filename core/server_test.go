@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/testenv"
+)
+
+// sharedServer is the API server of the tests that leave nothing behind, from the first of them on. To start one takes longer than some tests.
+var sharedServer *testenv.Env
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if sharedServer != nil {
+		if err := sharedServer.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// startServer gives a test the API server, on which the core has the rights of its install manifest. It is empty, and is emptied when
+// the test ends.
+func startServer(t *testing.T) (*testenv.Env, client.Client) {
+	t.Helper()
+	if sharedServer == nil {
+		sharedServer = newServer(t)
+		grant(t, clientOf(t, sharedServer))
+	}
+	c := clientOf(t, sharedServer)
+	t.Cleanup(func() { empty(t, sharedServer, c) })
+	return sharedServer, c
+}
+
+// startServerAlone is startServer for a test that changes the API server itself, such as its webhooks.
+func startServerAlone(t *testing.T) (*testenv.Env, client.Client) {
+	t.Helper()
+	env := newServer(t)
+	t.Cleanup(func() { NewWithT(t).Expect(env.Stop()).To(Succeed()) })
+	c := clientOf(t, env)
+	grant(t, c)
+	return env, c
+}
+
+func newServer(t *testing.T) *testenv.Env {
+	t.Helper()
+	ctrl.SetLogger(klog.Background())
+	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return env
+}
+
+func clientOf(t *testing.T, env *testenv.Env) client.Client {
+	t.Helper()
+	c, err := client.New(env.Config, client.Options{Scheme: newScheme(), Mapper: env.Mapper})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// empty deletes what a test and its cores have made, whatever it waits for: all that is in namespaces, Nodes and policies. Namespaces
+// stay, since no controller of theirs runs here, and so do the rights.
+func empty(t *testing.T, env *testenv.Env, c client.Client) {
+	t.Helper()
+	g, ctx := NewWithT(t), context.WithoutCancel(t.Context())
+	server, err := discovery.NewDiscoveryClientForConfig(env.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	groups, err := server.ServerPreferredResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	// Another pass, for what a garbage collector would delete or what was written while the first went on.
+	for range 2 {
+		for _, group := range groups {
+			for _, resource := range group.APIResources {
+				if goes(resource) {
+					version, err := schema.ParseGroupVersion(group.GroupVersion)
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(deleteAll(ctx, c, version.WithKind(resource.Kind))).To(Succeed(), resource.Kind)
+				}
+			}
+		}
+	}
+}
+
+// goes reports whether objects of a kind are deleted when a test ends.
+func goes(resource metav1.APIResource) bool {
+	if !slices.Contains(resource.Verbs, "delete") || !slices.Contains(resource.Verbs, "list") {
+		return false
+	}
+	switch resource.Kind {
+	case "Service", "Endpoints", "EndpointSlice":
+		return false
+	case "Node", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+		return true
+	}
+	return resource.Namespaced
+}
+
+// deleteAll deletes the objects of a kind, without their finalizers, but for those that Kubernetes has in namespaces of its own.
+func deleteAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := c.List(ctx, list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
+		if strings.HasPrefix(object.Namespace, "kube-") {
+			continue
+		}
+		object.SetGroupVersionKind(kind)
+		if len(object.Finalizers) > 0 {
+			without := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			if err := client.IgnoreNotFound(c.Patch(ctx, object, without)); err != nil {
+				return err
+			}
+		}
+		if err := client.IgnoreNotFound(c.Delete(ctx, object, client.GracePeriodSeconds(0))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
