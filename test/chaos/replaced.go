@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,9 @@ func (r *run) replacesOnceMore(ctx context.Context) error {
 		r.note("let the kubelet of Machine %s fall silent, judged by the health check: %t", m.Name, checked)
 		r.kubelets.fallSilent(node)
 		ill.Insert(m.UID)
+	}
+	if len(ill) == 0 {
+		return errors.New("no Machine is there to be replaced")
 	}
 	return r.await(ctx, "those are replaced, and all is well", func(s *state) []string {
 		return append(notReplaced(s, ill), r.problems(s)...)
