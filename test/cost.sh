@@ -15,10 +15,10 @@ exec 3>&2
 printf '%-45s %8s %8s %8s\n' package link run seconds
 for package in $(go list "$@"); do
   directory=$(go list -f '{{.Dir}}' "$package")
-  go test -race "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package" >&2 || exit 1
+  go test -race -trimpath "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package" >&2 || exit 1
   [ -s "$program" ] || continue
   rm "$program"
-  link=$(cost go test -race "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package")
+  link=$(cost go test -race -trimpath "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package")
   run=$(cd "$directory" && cost "$program" -test.timeout 40m)
   echo "$package $link $run" | awk '{printf "%-45s %8.1f %8.1f %8.1f\n", $1, $2 + $3, $5 + $6, $7}'
   : >"$program"

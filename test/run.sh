@@ -16,11 +16,13 @@ export GORACE=${GORACE:-atexit_sleep_ms=50} GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEM
 mapfile -t race < <(test/race.sh)
 mkdir -p out/test
 rm -f out/test/*
-# The packages that take longest start first, so that no processor idles while the last of them runs.
+# The packages that take longest start first, so that no processor idles while the last of them runs; those after core/machineset alternate
+# between some that wait and some that do not.
 longest=(test/clusterctl test/e2e core core/machine test/chaos core/machinedeployment providers/aws bootstrap/cloudconfig/node core/machineset
-  test/admission test/start core/machinehealth contracts/conformance/behaviour core/cluster test/scale/lifecycle core/remote
-  test/clouds/example/provider providers/azure test/drivers bootstrap/cloudconfig/controller contracts/conformance/cmd/conformance
-  bootstrap/cloudconfig test/sandbox/cmd/demo test/conformance core/drain providers/driver/inframachine test/tilt providers/gcp core/remediation
+  test/admission contracts/conformance/behaviour test/start test/drivers core/machinehealth test/conformance core/cluster
+  providers/driver/inframachine test/scale/lifecycle contracts/conformance/cmd/conformance core/remote
+  test/clouds/example/provider providers/azure bootstrap/cloudconfig/controller core/remediation
+  bootstrap/cloudconfig test/sandbox/cmd/demo core/drain test/tilt providers/gcp
   bootstrap/cloudconfig/approval test/commandline test/doccheck)
 all=$(go list ./...) || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
@@ -28,9 +30,9 @@ rerun=()
 [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report=out/test/flaky)
 failed=0
 # Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it. go vet is among the
-# linters of make verify.
+# linters of make verify. What is compiled does not depend on where the clone is (-trimpath), so that the next one finds it in Go's cache.
 "$gotestsum" --format pkgname --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
-  -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m -p "${TESTPROCS:-$(($(nproc) + 2))}" "$@" | tee out/test/log || failed=1
+  -- -race -trimpath "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m -p "${TESTPROCS:-$(($(nproc) + 2))}" "$@" | tee out/test/log || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
   awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/log | tail -n 200

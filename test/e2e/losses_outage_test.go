@@ -16,24 +16,24 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// silent is how many of ten Nodes do not report again after an outage.
-const silent = 4
+// silent is how many of seven Nodes do not report again after an outage.
+const silent = 3
 
 // stillness is how long it is watched that nothing happens which may not.
 const stillness = 5 * time.Second
 
-// TestOutagesWithLosses: Nodes of twelve are lost while the cloud's API fails, and then while the target's API server is away for longer than
+// TestOutagesWithLosses: Nodes of eight are lost while the cloud's API fails, and then while the target's API server is away for longer than
 // the timeout, of which most come back. The core is killed in the midst of each. In the freeze and its grace nothing is replaced;
 // never are more replacements in flight than there are places, and no more is bought than was lost.
 func TestOutagesWithLosses(t *testing.T) {
 	w := manyWorld(t, &failing, "outages")
-	l := w.startLosses(12, 3)
+	l := w.startLosses(8, 2)
 	direct, err := w.sandbox.TargetKubeconfig(w.ctx)
 	w.Expect(err).NotTo(HaveOccurred())
 
 	fault, err := w.sandbox.EC2.AddFault(w.ctx, simapi.Fault{Action: "*", Error: &simapi.APIError{Code: "ServiceUnavailable"}})
 	w.Expect(err).NotTo(HaveOccurred())
-	l.loseNodes(func(*clusterv1.Machine) bool { return len(l.lost) < 6 })
+	l.loseNodes(func(*clusterv1.Machine) bool { return len(l.lost) < 4 })
 	w.Eventually(func() int { return len(l.goneOrGoing(l.since)) }).Should(Equal(l.places), "as many as there are places")
 	w.sandbox.Core.Kill()
 	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
@@ -48,7 +48,7 @@ func TestOutagesWithLosses(t *testing.T) {
 	w.rotate(way.kubeconfig, "\n")
 	w.Eventually(w.remediationAllowed).Should(Equal("False"))
 	l.begin()
-	l.loseNodes(func(*clusterv1.Machine) bool { return len(l.lost) < 10 })
+	l.loseNodes(func(*clusterv1.Machine) bool { return len(l.lost) < 7 })
 	w.sandbox.Core.Kill()
 	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
 	w.Consistently(w.remediationAllowed, stillness).Should(Equal("False"), "the restarted core knows of the outage")
@@ -58,7 +58,7 @@ func TestOutagesWithLosses(t *testing.T) {
 			w.setReady(m.Status.NodeRef.Name, corev1.ConditionTrue, "KubeletReady")
 		}
 	}
-	w.Expect(l.lost).To(HaveLen(silent), "six report again")
+	w.Expect(l.lost).To(HaveLen(silent), "four report again")
 	w.Expect(l.goneOrGoing(l.since)).To(BeEmpty(), "nothing is replaced in the outage")
 	w.rotate(direct)
 	w.Eventually(w.remediationAllowed).Should(Equal("True"))

@@ -18,14 +18,14 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// TestNodesLost has most of ten Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
+// TestNodesLost has most of seven Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
 // the midst of each. Never are more replacements in flight than there are places, all heals, and no more is bought than was lost.
 func TestNodesLost(t *testing.T) {
 	w := manyWorld(t, &failing, "nodes-lost")
-	l := w.startLosses(10, 2)
+	l := w.startLosses(7, 2)
 
-	lost := l.loseNodes(func(m *clusterv1.Machine) bool { return len(l.lost) < 8 })
-	w.Expect(lost).To(HaveLen(8))
+	lost := l.loseNodes(func(m *clusterv1.Machine) bool { return len(l.lost) < 6 })
+	w.Expect(lost).To(HaveLen(6))
 	l.healWithRestart()
 
 	l.begin()

@@ -18,7 +18,7 @@ import (
 // manyGrace is how long nothing is replaced there after an API server answers again.
 const manyGrace = 10 * time.Second
 
-// manyWait is how long a step may take that replaces twelve machines.
+// manyWait is how long a step may take that replaces many machines.
 const manyWait = 5 * time.Minute
 
 // manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes and runs

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	twelve = 12
+	eight = 8
 	// firstTemplate and nextTemplate are what machines of these types are made from.
 	firstTemplate, nextTemplate = "workers-m5-large", "workers-m5-xlarge"
 )
 
-// TestRolloutOfTwelve replaces twelve machines under a workload with a disruption budget: with a surge of 20 %, which are three, there
-// are never more than 15 Machines nor fewer than 12 available ones, the budget holds at every moment, and old Nodes
+// TestRolloutOfEight replaces eight machines under a workload with a disruption budget: with a surge of 20 %, which are two, there
+// are never more than ten Machines nor fewer than eight available ones, the budget holds at every moment, and old Nodes
 // are marked while new ones are not.
-func TestRolloutOfTwelve(t *testing.T) {
-	const pods, needed = 24, 18
-	w := manyWorld(t, &rolling, "twelve")
-	w.start(twelve, surge("20%", int64(0)))
+func TestRolloutOfEight(t *testing.T) {
+	const pods, needed = 16, 12
+	w := manyWorld(t, &rolling, "eight")
+	w.start(eight, surge("20%", int64(0)))
 	w.Expect(w.scenario.DeployWorkload(w.ctx, pods, needed)).To(Succeed())
-	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(twelve))
+	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(eight))
 
 	old := w.scenario.Watch.UIDs()
 	samples := w.sample()
 	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.expectMarks()
-	w.Expect(w.scenario.AwaitRolled(w.ctx, old, twelve)).To(Succeed())
+	w.Expect(w.scenario.AwaitRolled(w.ctx, old, eight)).To(Succeed())
 
 	extremes := w.scenario.Watch.Extremes()
 	t.Logf("throughout: at most %d Machines, at least %d available", extremes.Most, extremes.Fewest)
 	for _, line := range samples.end() {
 		t.Log(line)
 	}
-	w.Expect(extremes.Most).To(And(BeNumerically(">", twelve), BeNumerically("<=", 15)), "maxSurge is 20 %, rounded up")
-	w.Expect(extremes.Fewest).To(Equal(twelve), "maxUnavailable is 0")
+	w.Expect(extremes.Most).To(And(BeNumerically(">", eight), BeNumerically("<=", 10)), "maxSurge is 20 %, rounded up")
+	w.Expect(extremes.Fewest).To(Equal(eight), "maxUnavailable is 0")
 	w.Expect(w.scenario.AwaitWorkload(w.ctx, pods)).To(Succeed())
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
-	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(twelve))
-	w.Expect(w.live()).To(HaveLen(twelve))
+	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(eight))
+	w.Expect(w.live()).To(HaveLen(eight))
 	for _, node := range w.nodes() {
 		w.Expect(marked(node)).To(BeFalse(), "%s is of the present revision", node.Name)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/pkg/errors"
@@ -122,15 +121,12 @@ func (e *Env) Stop() error {
 	return errors.Wrap(stderrors.Join(e.env.Stop(), os.RemoveAll(filepath.Dir(e.tokens))), "stopping the test API server")
 }
 
-// Root is the directory that holds go.mod.
+// Root is the directory that holds go.mod: above that of the package whose test this is. A test program does not know where it was
+// compiled from (-trimpath), so that the next clone finds its packages compiled.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Dir(file)
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		dir = filepath.Dir(dir)
+	root, err := controlplane.Root()
+	if err != nil {
+		return "."
 	}
-	return "."
+	return root
 }
