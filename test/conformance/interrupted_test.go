@@ -40,7 +40,7 @@ func TestAnInterruptedRunReportsWhatIsLeft(t *testing.T) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return refuser{next, cancel} })
 	_, err := core.Suite(ctx, config, conformance.RunOptions{
 		Selection: conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended},
-		Timeouts:  []byte(strings.NewReplacer("%s", time.Second.String()).Replace(waits)), Log: t.Output(),
+		Timeouts:  []byte(strings.NewReplacer("%s", (10 * time.Second).String()).Replace(waits)), Log: t.Output(),
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ended with %v", err)

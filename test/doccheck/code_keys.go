@@ -2,7 +2,6 @@ package doccheck
 
 import (
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -77,11 +76,11 @@ func keysIn(file *ast.File, theirs map[string]string) (found []string) {
 // upstreamKeys are the constants of Cluster API for annotations and labels.
 func upstreamKeys(t testing.TB) map[string]string {
 	t.Helper()
-	at, err := build.Import(upstream, ".", build.FindOnly)
+	directory, err := sourceOf(upstream, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(at.Dir, "*.go"))
+	files, err := filepath.Glob(filepath.Join(directory, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no source of %s: %v", upstream, err)
 	}

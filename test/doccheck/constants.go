@@ -9,9 +9,11 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"millwright.dev/test/testenv"
@@ -98,11 +100,7 @@ func (l *loader) directory(path string) (string, error) {
 	if inner, ok := strings.CutPrefix(path, ownModule); ok {
 		return filepath.Join(testenv.Root(), inner), nil
 	}
-	found, err := build.Import(path, testenv.Root(), build.FindOnly)
-	if err != nil {
-		return "", fmt.Errorf("finding the source of %s: %w", path, err)
-	}
-	return found.Dir, nil
+	return sourceOf(path, testenv.Root())
 }
 
 func (l *loader) parse(directory string) ([]*ast.File, error) {
@@ -126,3 +124,30 @@ func (l *loader) parse(directory string) ([]*ast.File, error) {
 	}
 	return files, nil
 }
+
+// sourceOf finds the source of a package that the module of a directory requires. A test program that was compiled with -trimpath does not
+// know where Go is, without which go/build does not ask the go command for modules.
+func sourceOf(path, directory string) (string, error) {
+	context := build.Default
+	if context.GOROOT == "" {
+		root, err := goRoot()
+		if err != nil {
+			return "", err
+		}
+		context.GOROOT = root
+	}
+	found, err := context.Import(path, directory, build.FindOnly)
+	if err != nil {
+		return "", fmt.Errorf("finding the source of %s: %w", path, err)
+	}
+	return found.Dir, nil
+}
+
+// goRoot is where the go command is that runs the tests.
+var goRoot = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking the go command for GOROOT: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+})
