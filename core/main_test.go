@@ -104,7 +104,7 @@ func TestCore(t *testing.T) {
 			g.Expect(machine.Status.Phase).To(Equal("Running"))
 		}
 	}).WithTimeout(timeout).Should(Succeed())
-	report(t, "scale-up", sent, before, reconciles, 11)
+	report(t, "scale-up", sent, before, reconciles, 12, 5)
 	createPods(t, c)
 
 	before, reconciles = sent.Count(), coretest.Reconciles("machine")
@@ -120,7 +120,7 @@ func TestCore(t *testing.T) {
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		g.Expect(err).To(HaveOccurred())
 	}).WithTimeout(timeout).Should(Succeed())
-	report(t, "delete", sent, before, reconciles, 11+1)
+	report(t, "delete", sent, before, reconciles, 6, 8)
 	nodes := &corev1.NodeList{}
 	g.Expect(c.List(ctx, nodes)).To(Succeed())
 	g.Expect(nodes.Items).To(BeEmpty(), "no Node is left behind")
@@ -160,20 +160,28 @@ func createDeployment(t *testing.T, c client.Client, kubeconfig []byte) *cluster
 	return deployment
 }
 
-// report logs what a phase cost for each Machine, and holds it to twice the budget: on a busy computer more states in between are written,
-// 9.2 patches instead of 6.6 at a load of 20. That the budget itself is kept is what `make bench-check` measures.
-func report(t *testing.T, phase string, sent *coretest.Requests, before map[string]int, reconciles int, budget float64) {
+// report logs what a phase cost for each Machine, and holds it to the budget: patches to twice what an idle computer needs, since on a busy
+// one more states in between are written (9.2 instead of 6.6 at a load of 20), all else closely. `make bench-check` holds the sum.
+func report(
+	t *testing.T, phase string, sent *coretest.Requests, before map[string]int, reconciles int, patches, others float64,
+) {
 	t.Helper()
-	total := 0
+	perMachine := map[string]float64{}
 	for verb, count := range sent.Count() {
-		total += count - before[verb]
-		t.Logf("%s: %s %.1f for each Machine", phase, verb, float64(count-before[verb])/replicas)
+		each := float64(count-before[verb]) / replicas
+		if verb != http.MethodPatch {
+			perMachine["others"] += each
+		} else {
+			perMachine[verb] = each
+		}
+		t.Logf("%s: %s %.1f for each Machine", phase, verb, each)
 	}
-	perMachine := float64(coretest.Reconciles("machine")-reconciles) / replicas
-	t.Logf("%s: %.1f requests, %.1f reconciles for each Machine", phase, float64(total)/replicas, perMachine)
+	reconciled := float64(coretest.Reconciles("machine")-reconciles) / replicas
+	t.Logf("%s: %.1f reconciles for each Machine", phase, reconciled)
 	g := NewWithT(t)
-	g.Expect(float64(total)/replicas).To(BeNumerically("<=", 2*budget), phase)
-	g.Expect(perMachine).To(BeNumerically("<=", 2*14), phase)
+	g.Expect(perMachine[http.MethodPatch]).To(BeNumerically("<=", patches), phase)
+	g.Expect(perMachine["others"]).To(BeNumerically("<=", others), phase)
+	g.Expect(reconciled).To(BeNumerically("<=", 14), phase)
 }
 
 // createPods puts a pod that can be evicted on each Node, and one of a DaemonSet on the first.

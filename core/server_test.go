@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,18 +81,22 @@ func empty(t *testing.T, env *testenv.Env, c client.Client) {
 	g.Expect(err).NotTo(HaveOccurred())
 	groups, err := server.ServerPreferredResources()
 	g.Expect(err).NotTo(HaveOccurred())
-	// Another pass, for what a garbage collector would delete or what was written while the first went on.
-	for range 2 {
+	// Until there is nothing: a recorder of events may write a last one after its core has ended.
+	g.Eventually(func(g Gomega) {
+		left := 0
 		for _, group := range groups {
 			for _, resource := range group.APIResources {
 				if goes(resource) {
 					version, err := schema.ParseGroupVersion(group.GroupVersion)
 					g.Expect(err).NotTo(HaveOccurred())
-					g.Expect(deleteAll(ctx, c, version.WithKind(resource.Kind))).To(Succeed(), resource.Kind)
+					found, err := deleteAll(ctx, c, version.WithKind(resource.Kind))
+					g.Expect(err).NotTo(HaveOccurred(), resource.Kind)
+					left += found
 				}
 			}
 		}
-	}
+		g.Expect(left).To(BeZero())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // goes reports whether objects of a kind are deleted when a test ends.
@@ -110,28 +113,23 @@ func goes(resource metav1.APIResource) bool {
 	return resource.Namespaced
 }
 
-// deleteAll deletes the objects of a kind, without their finalizers, but for those that Kubernetes has in namespaces of its own.
-func deleteAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+// deleteAll deletes the objects of a kind, but for those that Kubernetes has in namespaces of its own, and returns how many there were.
+func deleteAll(ctx context.Context, c client.Client, kind schema.GroupVersionKind) (found int, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list); err != nil {
-		return err
+		return 0, err
 	}
 	for i := range list.Items {
 		object := &list.Items[i]
 		if strings.HasPrefix(object.Namespace, "kube-") {
 			continue
 		}
+		found++
 		object.SetGroupVersionKind(kind)
-		if len(object.Finalizers) > 0 {
-			without := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			if err := client.IgnoreNotFound(c.Patch(ctx, object, without)); err != nil {
-				return err
-			}
-		}
-		if err := client.IgnoreNotFound(c.Delete(ctx, object, client.GracePeriodSeconds(0))); err != nil {
-			return err
+		if err := coretest.DeleteNow(ctx, c, object); err != nil {
+			return found, err
 		}
 	}
-	return nil
+	return found, nil
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prints the flags, one a line, with which tests are compiled for the race detector.
 # Half of the processor time of tests was the detector's work in packages that are not ours: encoders, reflection, transports, matchers.
-# These are compiled without instrumentation of their reads and writes of memory. What stays: all of ours, the types of the API with
+# Most of the standard library and what is at github.com, golang.org and google.golang.org, such as the clouds' SDKs, is compiled
+# without instrumentation of their reads and writes of memory. What stays: all of ours, the types of the API with
 # their deep copies, controller-runtime and the provider's cloud simulators, so that a race over an object is found as before; and all
 # that orders memory, in every package: the detector's view of mutexes, channels and goroutines is in sync and the runtime, which have it
 # by build tag, and that of atomics in the functions of sync/atomic, which a compiler without -race would replace by instructions

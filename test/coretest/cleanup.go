@@ -45,20 +45,20 @@ func (c *Core) deleteAll(ctx context.Context, t *testing.T, kind schema.GroupVer
 			continue
 		}
 		object.SetGroupVersionKind(kind)
-		if err := c.deleteNow(ctx, object); err != nil {
+		if err := DeleteNow(ctx, c.Client, object); err != nil {
 			t.Logf("Not cleaned up: %v", err)
 		}
 	}
 }
 
-// deleteNow deletes an object without its finalizers. They go first, so that it is gone before its controller can react; a controller
-// that is fast enough to put one back takes care of the deletion itself.
-func (c *Core) deleteNow(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+// DeleteNow deletes an object without its finalizers and without grace. Finalizers go first, so that it is gone before its controller can
+// react; a controller that is fast enough to put one back takes care of the deletion itself.
+func DeleteNow(ctx context.Context, c client.Client, object *metav1.PartialObjectMetadata) error {
 	if len(object.Finalizers) > 0 {
 		without := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := c.Client.Patch(ctx, object, without); err != nil {
+		if err := c.Patch(ctx, object, without); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 	}
-	return client.IgnoreNotFound(c.Client.Delete(ctx, object))
+	return client.IgnoreNotFound(c.Delete(ctx, object, client.GracePeriodSeconds(0)))
 }
