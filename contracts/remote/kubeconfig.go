@@ -43,9 +43,11 @@ type kubeconfig struct {
 	hash string
 }
 
-// kubeconfigOf reads the kubeconfig of a Cluster from where it is.
+// kubeconfigOf reads the kubeconfig of a Cluster from where it is, within RequestTimeout: who waits for it probes nothing meanwhile.
 func (o Options) kubeconfigOf(ctx context.Context, cluster types.NamespacedName) (kubeconfig, error) {
 	if o.Kubeconfig == "" {
+		ctx, cancel := context.WithTimeout(ctx, o.RequestTimeout)
+		defer cancel()
 		return readKubeconfig(ctx, o.Secrets, cluster)
 	}
 	from, err := readSingle(o.Kubeconfig)

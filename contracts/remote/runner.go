@@ -126,28 +126,58 @@ func (nothing) Run(context.Context)         {}
 func (nothing) HasSynced() bool             { return true }
 
 // sync waits until what is attached has read what it must, as long as the kubeconfig is the same: one that was taken back since it was
-// checked never lets it.
+// checked never lets it. A management API server that hangs on the kubeconfig does not keep a connection that has read all from being used.
 func (r *runner) sync(ctx context.Context, connection *Connection) error {
+	var reading wait.Group
+	defer reading.Wait()
 	ctx, cancel := context.WithTimeout(ctx, r.options.SyncTimeout)
 	defer cancel()
-	synced := make(chan bool, 1)
+	synced, changed := make(chan bool, 1), make(chan struct{})
 	go func() { synced <- cache.WaitForCacheSync(ctx.Done(), connection.attachment.HasSynced) }()
+	reading.StartWithContext(ctx, func(ctx context.Context) {
+		if r.changes(ctx, connection) {
+			close(changed)
+		}
+	})
+	select {
+	case done := <-synced:
+		if !done {
+			return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
+		}
+		cancel()
+		reading.Wait()
+		select {
+		case <-changed:
+			return kubeconfigChanged()
+		default:
+			return nil
+		}
+	case <-changed:
+		return kubeconfigChanged()
+	}
+}
+
+// changes waits for another kubeconfig than that of the connection; it reports false when ctx ends first.
+func (r *runner) changes(ctx context.Context, connection *Connection) bool {
 	for {
 		// A change is notified once, and the read of it may fail.
 		timer := r.options.Clock.NewTimer(r.options.ProbeInterval)
 		select {
-		case done := <-synced:
+		case <-ctx.Done():
 			timer.Stop()
-			if done {
-				return nil
-			}
-			return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
+			return false
 		case <-r.look:
 			timer.Stop()
 		case <-timer.C():
 		}
-		if from, err := r.options.kubeconfigOf(ctx, r.key); err == nil && from.hash != connection.hash {
-			return kubeconfigChanged()
+		from, err := r.options.kubeconfigOf(ctx, r.key)
+		if err == nil && from.hash != connection.hash {
+			return true
+		}
+		if ctx.Err() != nil {
+			// There is no second notice of the change that was to be read.
+			r.poke()
+			return false
 		}
 	}
 }
