@@ -34,7 +34,7 @@ fi
 work=$(mktemp -d)
 stage=$dir/.release-$version
 trap 'rm -rf "$work"' EXIT
-config/render.sh "$kustomize" "$work"
+config/render.sh "$kustomize" "$work" release
 mkdir -p "$dir"
 # Two releases into one directory would write into each other's stage. The lock is on the directory itself, so that no file is left; where
 # there is no flock (macOS), only one may run at a time.
@@ -62,19 +62,18 @@ for left in "$dir"/.release-before-v*; do
 done
 
 # Each release knows the series of those before it and its own, the newest first: clusterctl goes by the first that has its contract.
-metadata() {
-  sed '/^releaseSeries:/q' config/metadata.yaml
+{ sed '/^releaseSeries:/q' config/metadata.yaml
   { awk '/major:/ {major=$3} /minor:/ {minor=$2} /contract:/ {print major, minor, $2}' config/metadata.yaml
     echo "$major $minor v1beta2"
   } | sort -k1,1nr -k2,2nr -u | awk '{printf "- major: %s\n  minor: %s\n  contract: %s\n", $1, $2, $3}'
-}
+} >"$work/metadata.yaml"
 # It is made aside, in the same file system, and moved to its place when it is whole: clusterctl takes the highest version that it finds for the latest.
 rm -rf "$dir"/.release-v* # Of releases that were killed, of whatever version: this one alone has the lock.
 mkdir -p "$stage"
 component() { # label, rendered file, name of the file
   mkdir -p "$stage/$1/$version"
   cp "$work/$2" "$stage/$1/$version/$3"
-  metadata >"$stage/$1/$version/metadata.yaml"
+  cp "$work/metadata.yaml" "$stage/$1/$version/"
 }
 component cluster-api core/core-components.yaml core-components.yaml
 component cluster-api core-cert-manager/core-components.yaml core-components-cert-manager.yaml
@@ -109,10 +108,11 @@ notes=docs/releases/v$major.$minor.md
 # What an earlier run has written and this one does not is no part of it. The checksums are made when all is in place.
 aside=$dir/.release-before-$version
 for path in $(paths "$version"); do
-  mkdir -p "$aside/$(dirname "$path")"
+  directory=${path%"${path##*/}"} # "" or with a slash at its end
+  mkdir -p "$aside/$directory"
   if [ -e "$dir/$path" ]; then mv "$dir/$path" "$aside/$path"; else : >"$aside/$path.none"; fi
   [ -e "$stage/$path" ] || continue
-  mkdir -p "$dir/$(dirname "$path")"
+  mkdir -p "$dir/$directory"
   mv "$stage/$path" "$dir/$path"
 done
 mv "$aside" "$stage/before" # From here on the new one is in place.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Renders the install manifests into a directory, out by default: one directory per provider as clusterctl expects them. The images are
 # $REGISTRY/millwright-…:$TAG.
-# usage: REGISTRY=… TAG=… config/render.sh path/to/kustomize [directory]
+# usage: REGISTRY=… TAG=… config/render.sh path/to/kustomize [directory [release]]
+# With release: into an empty directory, only what release.sh takes from there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kustomize=$1 out=${2:-out}
+kustomize=$1 out=${2:-out} purpose=${3:-}
 registry=${REGISTRY:-registry.millwright.dev} tag=${TAG:-dev}
 # What a registry or clusterctl would refuse is refused here, and nothing in it means anything to sed.
 part='[a-z0-9]+([._-]+[a-z0-9]+)*'
@@ -34,7 +35,7 @@ stamp=$out/render.sum
 [ ! -f "$stamp" ] || [ "$(state)" != "$(cat "$stamp")" ] || exit 0
 
 render() { # directory of the kustomization, file below out/
-  mkdir -p "$out/$(dirname "$2")"
+  mkdir -p "$out/${2%/*}"
   "$kustomize" build "$1" | sed "s|image: registry.millwright.dev/\\(.*\\):dev$|image: $registry/\\1:$tag|" >"$out/$2"
 }
 render config/core core/core-components.yaml
@@ -45,6 +46,7 @@ render config/providers/azure infrastructure-azure/infrastructure-components.yam
 render config/providers/gcp infrastructure-gcp/infrastructure-components.yaml
 render config/bootstrap/cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml
 render config/target-cluster target/target-components.yaml
+[ "$purpose" != release ] || exit 0
 for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-azure infrastructure-gcp bootstrap-cloudconfig; do
   cp config/metadata.yaml "$out/$provider/metadata.yaml"
 done
