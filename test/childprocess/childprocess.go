@@ -27,7 +27,7 @@ type Spec struct {
 	Args []string
 	// Env is added to the environment of the parent; later entries win.
 	Env []string
-	// CleanEnv leaves the environment of the parent out.
+	// CleanEnv leaves the environment of the parent out, but for how often garbage is collected: GOGC.
 	CleanEnv bool
 	// Dir is the working directory; the parent's when empty.
 	Dir string
@@ -54,6 +54,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	cmd.Dir = spec.Dir
 	if !spec.CleanEnv {
 		cmd.Env = os.Environ()
+	} else {
+		cmd.Env = Collector()
 	}
 	cmd.Env = append(cmd.Env, spec.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -82,6 +84,15 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 	}()
 	return p, nil
+}
+
+// Collector is what this environment says of Go's garbage collector: a child that lives for seconds need not collect as often as one that
+// lives for days.
+func Collector() []string {
+	if often, found := os.LookupEnv("GOGC"); found {
+		return []string{"GOGC=" + often}
+	}
+	return []string{}
 }
 
 // run starts the child and waits for it on one locked thread: Pdeathsig is sent when the thread that

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/scale/cores"
@@ -67,10 +68,10 @@ func newPerson(t *testing.T, kubectl string) *person {
 	if kubectl != "" {
 		g.Expect(os.Symlink(kubectl, filepath.Join(programs, "kubectl"))).To(Succeed())
 	}
-	return &person{t, dir, []string{
-		"PATH=" + programs + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + filepath.Join(dir, "home"), "CLUSTERCTL_DISABLE_VERSIONCHECK=true",
-		"MILLWRIGHT_RELEASE=" + filepath.Join(dir, "out", "release"),
-	}}
+	return &person{t, dir, append(childprocess.Collector(),
+		"PATH="+programs+":/usr/local/bin:/usr/bin:/bin", "HOME="+filepath.Join(dir, "home"), "CLUSTERCTL_DISABLE_VERSIONCHECK=true",
+		"MILLWRIGHT_RELEASE="+filepath.Join(dir, "out", "release"),
+	)}
 }
 
 // try types commands, which end with the first that fails.
