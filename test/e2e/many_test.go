@@ -25,15 +25,15 @@ const manyWait = 5 * time.Minute
 // their pods. Everything in it is deleted when the test ends. Those about rollouts and scaling are in one row, those about failures in another.
 func manyWorld(t *testing.T, r *row, namespace string) *world {
 	t.Helper()
-	name := "rolling"
+	name, args := "rolling", []string{"--remote-connection-grace-period=5s"} // TestTargetCluster has it reported soon.
 	if r == &failing {
-		name = "failing"
+		name, args = "failing", nil
 	}
 	s := r.start(t, sandbox.Options{
 		LogDir: filepath.Join(suite.logs, name), Unbooted: true, InterruptionQueue: true,
-		ManagerArgs: map[string][]string{"core": {
+		ManagerArgs: map[string][]string{"core": append(args,
 			"--machine-safety-apiserver-statuscheck-timeout=10s", fmt.Sprintf("--machine-safety-recovery-grace=%s", manyGrace),
-		}},
+		)},
 	})
 	return newWorldWithin(t, s, namespace, manyWait)
 }

@@ -25,18 +25,9 @@ import (
 
 // TestTargetCluster is about the way to the target cluster: its kubeconfig is rotated and used at once; while the way is
 // cut, Machines that run are left in peace, one that is deleted waits and says for what, and a new one gets as far as it
-// can; when there is a way again, all goes on. It has a core of its own, which reports a lost connection soon.
+// can; when there is a way again, all goes on.
 func TestTargetCluster(t *testing.T) {
-	rolling.takeTurn(t)
-	s, err := sandbox.Start(suite.ctx, sandbox.Options{
-		LogDir: filepath.Join(suite.logs, "target"), Unbooted: true,
-		ManagerArgs: map[string][]string{"core": {"--remote-connection-grace-period=5s"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
-	w := newWorld(t, s, "target")
+	w := manyWorld(t, &rolling, "target")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 2)).To(Succeed())
 
