@@ -28,7 +28,8 @@ spec: {policyName: refusal, validationActions: [Deny]}
 // moveInterrupted begins the move of the page, has the source refuse a deletion, and kills clusterctl, which tries it again for minutes. Everything is
 // at the target then, and the source has Machines whose infrastructure's objects it has no more.
 func (l *life) moveInterrupted() {
-	l.write("refusal.yaml", strings.ReplaceAll(refusal, "NAME", l.machines(l.from)[0].Name))
+	refused := l.machines(l.from)[0].Name
+	l.write("refusal.yaml", strings.ReplaceAll(refusal, "NAME", refused))
 	l.run(`kubectl apply -f refusal.yaml`)
 	l.Eventually(func() string {
 		said, _ := l.try(`kubectl delete machines --all --dry-run=server`)
@@ -36,8 +37,10 @@ func (l *life) moveInterrupted() {
 	}).Should(ContainSubstring("this one stays"))
 	move := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, "The move")
 	l.write("move.sh", "set -eu\n"+move)
+	// Killed between its deletion of another Machine and the end of that one's finalizers, clusterctl would leave one that cannot be moved.
+	deletion := `"verb":"delete".*"userAgent":"clusterctl/.*"resource":"machines".*"name":"` + refused + `".*"status":"Failure"`
 	l.run(`setsid bash move.sh & mover=$!
-	for i in $(seq 600); do test -n "$(kubectl get awsmachines -o name)" || break; sleep 0.1; done
+	for i in $(seq 1200); do ! grep -q '` + deletion + `' "` + l.from.AuditLog() + `" || break; kill -0 "$mover" || break; sleep 0.1; done
 	kill -9 -- "-$mover"; wait || true
 	kubectl delete -f refusal.yaml`)
 	l.Expect(l.machines(l.from)).NotTo(BeEmpty())
