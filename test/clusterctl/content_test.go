@@ -64,6 +64,23 @@ func TestWhatAReleaseHas(t *testing.T) {
 		HavePrefix("# Millwright v0.1.0\n"), ContainSubstring(strings.TrimSpace(body)), ContainSubstring("- `registry.example.com/a:t`\n")))
 }
 
+// TestImagesOfAllManagers: a release has those of all managers for both platforms, and all compile for both; that of these tests has the images of one.
+func TestImagesOfAllManagers(t *testing.T) {
+	g := NewWithT(t)
+	managers := []string{"./core", "./providers/aws", "./providers/azure", "./providers/gcp", "./bootstrap/cloudconfig"}
+	said, err := atRoot(t, nil, "make", "--dry-run", "images")
+	g.Expect(err).NotTo(HaveOccurred(), "%s", said)
+	g.Expect(string(said)).To(And(
+		ContainSubstring("for platform in linux/amd64 linux/arm64;"), ContainSubstring("-o $dir/ "+strings.Join(managers, " ")+";"),
+		ContainSubstring("-platforms linux/amd64,linux/arm64"), ContainSubstring("-only core,aws,azure,gcp,cloudconfig")))
+	for _, architecture := range []string{"amd64", "arm64"} {
+		arguments := append([]string{"list", "-trimpath", "-export", "-f={{.Name}}"}, managers...) // Compiles, but does not link.
+		said, err := atRoot(t, []string{"GOOS=linux", "GOARCH=" + architecture, "CGO_ENABLED=0"}, "go", arguments...)
+		g.Expect(err).NotTo(HaveOccurred(), "%s: %s", architecture, said)
+		g.Expect(strings.Fields(string(said))).To(HaveLen(len(managers)))
+	}
+}
+
 // TestRenderedOnce: into a directory that has been rendered to, nothing is done again, but for another registry or tag.
 func TestRenderedOnce(t *testing.T) {
 	r := newReleaser(t)
