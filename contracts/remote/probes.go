@@ -103,7 +103,7 @@ func (r *runner) watchOver(ctx context.Context) error {
 	connection, _ := r.state()
 	p, look, again := r.newProbes(), r.nextLook(), r.options.dialBackoff()
 	for {
-		asked, suspected := r.pause(ctx, earliest(p.regular, p.extra, look))
+		asked, suspected := r.pause(ctx, earliest(p.regular, p.extra, look), r.suspected)
 		if ctx.Err() != nil {
 			return &NotConnectedError{Reason: NotDialledYet, Message: "the connection was closed"}
 		}

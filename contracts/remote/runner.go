@@ -62,7 +62,8 @@ func (r *runner) run(ctx context.Context) {
 		stop, err := r.dial(ctx)
 		if err != nil {
 			r.disconnected(ctx, err)
-			r.pause(ctx, backoff.Step())
+			// Nothing but a change of the kubeconfig ends it: the failure of this attempt's own probe would.
+			r.pause(ctx, backoff.Step(), nil)
 			continue
 		}
 		backoff = r.options.dialBackoff()
@@ -234,7 +235,7 @@ func (r *runner) keptProblem() string {
 }
 
 // pause waits for d, for a poke, or for a suspicion; it reports what has ended it.
-func (r *runner) pause(ctx context.Context, d time.Duration) (looked, suspected bool) {
+func (r *runner) pause(ctx context.Context, d time.Duration, suspicions <-chan struct{}) (looked, suspected bool) {
 	timer := r.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	if r.options.onPause != nil {
@@ -245,7 +246,7 @@ func (r *runner) pause(ctx context.Context, d time.Duration) (looked, suspected 
 	case <-timer.C():
 	case <-r.look:
 		return true, false
-	case <-r.suspected:
+	case <-suspicions:
 		return false, true
 	}
 	return false, false
@@ -260,6 +261,10 @@ func (r *runner) poke() {
 }
 
 func (r *runner) connected(ctx context.Context, connection *Connection) {
+	select {
+	case <-r.suspected: // Of an earlier connection.
+	default:
+	}
 	r.mutex.Lock()
 	r.connection, r.lastSuccess, r.kept, r.unanswered = connection, r.options.Clock.Now(), "", ""
 	r.mutex.Unlock()

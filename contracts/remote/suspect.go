@@ -30,13 +30,23 @@ func (t *noticingTransport) RoundTrip(request *http.Request) (*http.Response, er
 // WrappedRoundTripper returns the transport below, which client-go closes and cancels.
 func (t *noticingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// suspect has the API server probed soon; it never blocks.
+// suspect has the API server probed soon, while the connection is handed out: before that its probe has an answer of its own, and what was
+// sent over a lost one says nothing of the next. It never blocks.
 func (c *Connection) suspect() {
-	if c.runner == nil {
+	if c.runner == nil || !closed(c.handedOut) || closed(c.ended) {
 		return
 	}
 	select {
 	case c.runner.suspected <- struct{}{}:
 	default:
+	}
+}
+
+func closed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
 	}
 }
