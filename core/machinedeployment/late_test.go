@@ -59,7 +59,7 @@ func (l *late) unlessDead(write func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.killed && l.lost {
-		return errCrash
+		return workers.ErrCrash
 	}
 	return write()
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/coretest/workers"
 )
 
 // rollBackTo asks for a revision.
@@ -124,14 +126,14 @@ func names(machines []clusterv1.Machine) []string {
 // the annotation goes, or neither, and never twice.
 func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
-	isDeployment := func(object client.Object) bool {
-		_, ok := object.(*clusterv1.MachineDeployment)
-		return ok
-	}
-	crashAtEach(t, isDeployment, rollBackWithCrash)
+	crashAtEach(t, workers.Crashes{
+		Counts: writesOf("MachineDeployment"),
+		Alone:  "patch MachineDeployment 1",
+		Want:   map[string]int{"patch MachineDeployment": 2},
+	}, rollBackWithCrashes)
 }
 
-func rollBackWithCrash(t *testing.T, c *crash) (crashed bool) {
+func rollBackWithCrashes(t *testing.T, c *workers.Crash) {
 	t.Helper()
 	w := newWorld(t)
 	w.deployment(1)
@@ -141,20 +143,7 @@ func rollBackWithCrash(t *testing.T, c *crash) (crashed bool) {
 	w.Eventually(w.settled(1, "b", "2"))
 	w.Stop()
 	w.update(rollBackTo("0"))
-	w.start(t, c.wrap)
-	w.Eventually(func(g Gomega) {
-		if !crashed {
-			select {
-			case <-c.crashed:
-				crashed = true
-				w.Stop()
-				w.start(t)
-			default:
-			}
-		}
-		w.settled(1, "a", "3")(g)
-	})
-	return crashed
+	w.survive(t, c, w.settled(1, "a", "3"))
 }
 
 func TestRollbackTarget(t *testing.T) {

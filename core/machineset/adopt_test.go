@@ -145,23 +145,23 @@ func TestARefusedAdoption(t *testing.T) {
 
 // TestCrashDuringAdoption: wherever the core dies, there are as many Machines as wanted, and one has the instance.
 func TestCrashDuringAdoption(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"create Machine": 1, "create MachineV1Beta2": 1, "create ConfigV1Beta2": 1, "patch MachineSet": 2, "patch MachineV1Beta2Template": 1,
+		"patch ConfigV1Beta2Template": 1, "patch status of MachineSet": 1,
+	}
+	crashes(t, "create MachineV1Beta2 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		w.set(1, func(set *clusterv1.MachineSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, w.ids("lost=test:///a"))
 		})
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, func(g Gomega) {
+		w.survive(t, c, func(g Gomega) {
 			w.settled(1)(g)
 			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
 		})
-		w.Stop()
-		w.start(t)
 		w.Eventually(w.settled(1))
 		w.Eventually(func(g Gomega) {
 			g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal(w.ids("test:///a")))
 			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
 		})
-		return crashed
 	})
 }

@@ -3,7 +3,6 @@ package machineset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 
@@ -14,128 +13,59 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/test/coretest/workers"
 )
 
-var errCrash = errors.New("the process has crashed")
-
-// crash lets a number of writes through and then fails everything, as if the process had ended: either before
-// the write takes effect, or after that and before the answer is read.
-type crash struct {
-	mu sync.Mutex
-	// at is the number of the write that crashes, counted from one; after means after its effect.
-	at    int
-	after bool
-	// writes counts them; crashed is closed at the crash.
-	writes  int
-	crashed chan struct{}
-}
-
-func newCrash(at int, after bool) *crash {
-	return &crash{at: at, after: after, crashed: make(chan struct{})}
-}
-
-// do counts a write and says what becomes of it.
-func (c *crash) do(write func() error) error {
-	c.mu.Lock()
-	c.writes++
-	number := c.writes
-	if number == c.at {
-		close(c.crashed)
-	}
-	c.mu.Unlock()
-	switch {
-	case number < c.at:
-		return write()
-	case number == c.at && c.after:
-		_ = write()
-	}
-	return errCrash
-}
-
-func (c *crash) wrap(inner client.WithWatch) client.Client {
-	return interceptor.NewClient(inner, interceptor.Funcs{
-		Create: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return c.do(func() error { return w.Create(ctx, object, options...) })
-		},
-		Delete: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return c.do(func() error { return w.Delete(ctx, object, options...) })
-		},
-		Patch: func(ctx context.Context, w client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return c.do(func() error { return w.Patch(ctx, object, patch, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return c.do(func() error { return w.SubResource(sub).Patch(ctx, object, patch, options...) })
-		},
-	})
-}
-
-// crashes runs a test for each write of the reconciler and for both moments, until one run needs fewer writes
-// than it was to crash at.
-func crashes(t *testing.T, run func(t *testing.T, c *crash) (crashed bool)) {
+// crashes runs a scenario until the reconciler has crashed at each of its writes, before its effect and after it. Alone is a write that is
+// the only one of a run to be crashed at, and want is how many writes of each sort are crashed at, at least.
+func crashes(t *testing.T, alone string, want map[string]int, scenario func(t *testing.T, c *workers.Crash)) {
 	t.Helper()
 	// Most of the time is waiting.
 	t.Parallel()
+	all := workers.Crashes{Counts: func(string) bool { return true }, Alone: alone, Want: want}
 	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			more := false
-			t.Run(fmt.Sprintf("write %d, after its effect: %t", at, after), func(t *testing.T) {
-				more = run(t, newCrash(at, after))
-			})
-			if !more || t.Failed() {
-				break
-			}
-			if at > 100 {
-				t.Fatal("the reconciler writes without end")
-			}
-		}
+		all.Run(t, after, scenario)
 	}
 }
 
-// untilCrashOr waits until the crash has happened or the goal is reached, and reports whether it was the crash.
-func (w *world) untilCrashOr(c *crash, goal func(Gomega)) bool {
-	crashed := false
-	w.Eventually(func(g Gomega) {
-		select {
-		case <-c.crashed:
-			crashed = true
-		default:
-			goal(g)
-		}
-	})
-	return crashed
+// survive starts reconcilers that crash, as many as it takes until the goal is reached.
+func (w *world) survive(t *testing.T, c *workers.Crash, goal func(Gomega)) {
+	t.Helper()
+	w.Survive(c, func(wrap ...func(client.WithWatch) client.Client) { w.start(t, wrap...) }, goal)
 }
 
 func TestCrashWhileScalingUp(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"create Machine": 3, "create MachineV1Beta2": 3, "create ConfigV1Beta2": 3, "patch MachineSet": 2, "patch MachineV1Beta2Template": 1,
+		"patch ConfigV1Beta2Template": 1, "patch status of MachineSet": 1,
+	}
+	crashes(t, "create Machine 2", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		w.set(3)
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, func(g Gomega) {
+		w.survive(t, c, func(g Gomega) {
 			w.complete(3)(g)
 			g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(3)))
 		})
-		w.Stop()
-		w.start(t)
 		w.Eventually(w.settled(3))
-		return crashed
 	})
 }
 
 func TestCrashWhileScalingDown(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"delete Machine": 2, "patch MachineSet": 1, "patch status of MachineSet": 1,
+	}
+	crashes(t, "delete Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		w.set(4)
 		w.start(t)
 		w.Eventually(w.settled(4))
 		w.Stop()
 		w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, func(g Gomega) {
+		w.survive(t, c, func(g Gomega) {
 			g.Expect(w.living()).To(HaveLen(2))
 			g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
 		})
-		w.Stop()
-		w.start(t)
 		w.Eventually(func(g Gomega) {
 			g.Expect(w.living()).To(HaveLen(2))
 			g.Expect(w.Machines()).To(HaveLen(4), "none has gone yet")
@@ -144,7 +74,6 @@ func TestCrashWhileScalingDown(t *testing.T) {
 			w.endMachines()
 			w.settled(2)(g)
 		})
-		return crashed
 	})
 }
 
@@ -204,7 +133,7 @@ func (s *storm) fails(creation bool) error {
 		if s.creates%3 == 0 {
 			s.failed++
 			return []error{
-				apierrors.NewTooManyRequests("slow down", 1), apierrors.NewInternalError(errCrash), errCrash,
+				apierrors.NewTooManyRequests("slow down", 1), apierrors.NewInternalError(workers.ErrCrash), workers.ErrCrash,
 				apierrors.NewTimeoutError("late", 1),
 			}[s.creates/3%4]
 		}
@@ -213,7 +142,7 @@ func (s *storm) fails(creation bool) error {
 	s.writes++
 	if s.writes%2 == 0 {
 		s.failed++
-		return apierrors.NewConflict(resource, "n", errCrash)
+		return apierrors.NewConflict(resource, "n", workers.ErrCrash)
 	}
 	return nil
 }
@@ -222,7 +151,7 @@ func (s *storm) wrap(inner client.WithWatch) client.Client {
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		Create: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if err := s.fails(true); err != nil {
-				if errors.Is(err, errCrash) {
+				if errors.Is(err, workers.ErrCrash) {
 					// It takes effect, and nobody learns of it.
 					_ = w.Create(ctx, object.DeepCopyObject().(client.Object), options...)
 				}

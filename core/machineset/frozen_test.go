@@ -12,6 +12,7 @@ import (
 
 	"millwright.dev/core/machines"
 	"millwright.dev/core/safety/overshoot"
+	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/refuse"
 )
 
@@ -91,7 +92,10 @@ func TestASetIsFrozenWithItsDeployment(t *testing.T) {
 
 // TestCrashWhileFrozen: whichever write is the last, nothing is created, and the next process has the label right.
 func TestCrashWhileFrozen(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"patch MachineSet": 2, "patch MachineV1Beta2Template": 1, "patch ConfigV1Beta2Template": 1, "patch status of MachineSet": 1,
+	}
+	crashes(t, "patch MachineSet 2", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		d := w.deployment("1", nil)
 		w.freeze(d, "by-me")
@@ -100,14 +104,10 @@ func TestCrashWhileFrozen(t *testing.T) {
 			g.Expect(w.current().Labels).To(HaveKeyWithValue(overshoot.FrozenLabel, overshoot.ByDeployment))
 			w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "frozen")(g)
 		}
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, shown)
-		w.Stop()
-		w.start(t)
+		w.survive(t, c, shown)
 		w.Eventually(shown)
 		w.G.Expect(w.Machines()).To(BeEmpty())
 		w.freeze(d, "")
 		w.Eventually(w.settled(1))
-		return crashed
 	})
 }

@@ -11,6 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/test/coretest/workers"
 )
 
 // late loses the answer to the first creation of a Machine, whose effect comes later: at the latest just before the next
@@ -34,7 +36,7 @@ func (l *late) wrap(inner client.WithWatch) client.Client {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.killed && l.lost {
-				return errCrash
+				return workers.ErrCrash
 			}
 			machine, ok := object.(*clusterv1.Machine)
 			if !ok {
@@ -51,7 +53,7 @@ func (l *late) wrap(inner client.WithWatch) client.Client {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.killed && l.lost {
-				return errCrash
+				return workers.ErrCrash
 			}
 			return c.SubResource(sub).Patch(ctx, object, patch, options...)
 		},

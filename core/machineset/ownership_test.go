@@ -81,7 +81,10 @@ func TestAdoptedMachineIsNotCompleted(t *testing.T) {
 
 // TestCrashWhileClaiming ends the process at each write of a set that adopts one Machine and releases another.
 func TestCrashWhileClaiming(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"patch Machine": 2,
+	}
+	crashes(t, "patch Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		w.set(2)
 		w.start(t)
@@ -92,7 +95,6 @@ func TestCrashWhileClaiming(t *testing.T) {
 		strayed.Labels["pool"] = "b"
 		w.G.Expect(direct.Patch(w.Ctx, &strayed, client.MergeFrom(before))).To(Succeed())
 		w.Create(w.orphan("free"))
-		w.start(t, c.wrap)
 		done := func(g Gomega) {
 			machines := w.Machines()
 			g.Expect(machines).To(HaveLen(3), "none is made and none is deleted")
@@ -102,13 +104,10 @@ func TestCrashWhileClaiming(t *testing.T) {
 			}
 			g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		}
-		crashed := w.untilCrashOr(c, done)
-		w.Stop()
-		w.start(t)
+		w.survive(t, c, done)
 		w.Eventually(done)
 		w.quiet()
 		done(w.G)
-		return crashed
 	})
 }
 

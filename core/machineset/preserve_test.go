@@ -99,7 +99,10 @@ func TestAPreservedMachineIsNotAdopted(t *testing.T) {
 // TestPreserveWhenFailed: a Machine that would be replaced is kept, and replaced all the same; one that is well stays as it is. A crash
 // at any write changes nothing of that.
 func TestPreserveWhenFailed(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"create Machine": 1, "create MachineV1Beta2": 1, "create ConfigV1Beta2": 1, "patch Machine": 1, "patch MachineSet": 4,
+	}
+	crashes(t, "patch Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 		w.set(3, of(deployment, "s", "1"))
@@ -111,19 +114,18 @@ func TestPreserveWhenFailed(t *testing.T) {
 			w.askFor(name, machines.PreserveAnnotation, machines.PreserveWhenFailed)
 		}
 		w.findUnhealthy(names[0])
-		w.start(t, c.wrap)
 		kept := func(g Gomega) {
 			preserved, owned := w.preserved()
 			g.Expect(preserved).To(Equal(names[:1]))
 			g.Expect(owned).To(And(HaveLen(3), ContainElements(names[1], names[2])))
 			g.Expect(w.deletingNow()).To(BeZero())
 		}
-		crashed := w.untilCrashOr(c, kept)
-		w.Stop()
-		w.start(t)
-		w.Eventually(kept)
-		w.Eventually(func(g Gomega) { w.replacedOnce(g, names[:1]) })
-		return crashed
+		replaced := func(g Gomega) {
+			kept(g)
+			w.replacedOnce(g, names[:1])
+		}
+		w.survive(t, c, replaced)
+		w.Eventually(replaced)
 	})
 }
 

@@ -112,7 +112,10 @@ func TestFieldsThatMakeARollout(t *testing.T) {
 // TestCrashWhilePropagating ends the process at each write: the Machine is written after what belongs to it, so that
 // it reports what is still to be done.
 func TestCrashWhilePropagating(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"patch Machine": 2, "patch MachineV1Beta2": 2, "patch ConfigV1Beta2": 2,
+	}
+	crashes(t, "patch Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		w.set(2)
 		w.start(t)
@@ -129,18 +132,17 @@ func TestCrashWhilePropagating(t *testing.T) {
 			}
 			w.settled(2)(g)
 		}
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, done)
-		w.Stop()
-		w.start(t)
+		w.survive(t, c, done)
 		w.Eventually(done)
-		return crashed
 	})
 }
 
 // TestCrashWhileGoing ends the process at each write of a set that is being deleted.
 func TestCrashWhileGoing(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"delete Machine": 2, "patch MachineSet": 1,
+	}
+	crashes(t, "delete Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		set := w.set(2)
 		w.start(t)
@@ -153,12 +155,8 @@ func TestCrashWhileGoing(t *testing.T) {
 			g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{})).NotTo(Succeed())
 			g.Expect(w.Machines()).To(BeEmpty())
 		}
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, gone)
-		w.Stop()
-		w.start(t)
+		w.survive(t, c, gone)
 		w.Eventually(gone)
-		return crashed
 	})
 }
 

@@ -102,8 +102,8 @@ func TestWhoHasAPlaceIsConfirmedToo(t *testing.T) {
 	w.becomes(first, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 	w.Eventually(func(g Gomega) {
 		w.endMachines()
+		g.Expect(livingNames(w)).To(And(HaveLen(1), Not(ContainElement(first))))
 		w.settled(1)(g)
-		g.Expect(livingNames(w)).NotTo(ContainElement(first))
 	})
 	kind := clusterv1.MachineHealthCheckRemediationAllowedCondition
 	notConfirmed := w.reports(kind, remediation.NotConfirmedReason, "Node n cannot be read: refused")

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/remediation"
+	"millwright.dev/test/coretest/workers"
 )
 
 // namesIn are the names of the living Machines of a set.
@@ -39,7 +40,10 @@ func (w *world) replacedOnce(g Gomega, names []string) {
 // TestCrashWhileRemediating ends the process at each write: never are more Machines on their way out than the limit
 // allows, and none is forgotten.
 func TestCrashWhileRemediating(t *testing.T) {
-	crashes(t, func(t *testing.T, c *crash) bool {
+	want := map[string]int{
+		"delete Machine": 1, "patch MachineSet": 2, "patch status of Machine": 2, "patch status of MachineSet": 1,
+	}
+	crashes(t, "delete Machine 1", want, func(t *testing.T, c *workers.Crash) {
 		w := newWorld(t)
 		deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 		w.set(3, of(deployment, "s", "1"))
@@ -48,13 +52,10 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.Stop()
 		unhealthy := w.namesIn("s")[:2]
 		w.findUnhealthy(unhealthy...)
-		w.start(t, c.wrap)
-		crashed := w.untilCrashOr(c, func(g Gomega) {
+		w.survive(t, c, func(g Gomega) {
 			g.Expect(w.deletingNow()).To(Equal(1))
 			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waiting until others are available")(g)
 		})
-		w.Stop()
-		w.start(t)
 		w.Eventually(func(g Gomega) {
 			g.Expect([]string{w.fate(unhealthy[0]), w.fate(unhealthy[1])}).To(ConsistOf(
 				clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason))
@@ -70,6 +71,5 @@ func TestCrashWhileRemediating(t *testing.T) {
 			w.replacedOnce(g, unhealthy)
 			w.settled(3)(g)
 		})
-		return crashed
 	})
 }

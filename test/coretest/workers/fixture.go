@@ -16,7 +16,7 @@ import (
 const (
 	// Timeout is how long Eventually waits.
 	Timeout = 3 * time.Minute
-	// PollInterval is how often it looks.
+	// PollInterval is how often it looks, at most.
 	PollInterval = 50 * time.Millisecond
 )
 
@@ -49,9 +49,18 @@ func (f *Fixture) Create(object client.Object) {
 	f.G.Expect(f.suite.Client.Create(f.Ctx, object)).To(Succeed())
 }
 
-// Eventually waits until the check passes.
+// Eventually waits until the check passes. It checks at once, and again after each write in the namespace, or less often without one.
 func (f *Fixture) Eventually(check func(Gomega)) {
-	f.G.Eventually(check).WithTimeout(Timeout).WithPolling(PollInterval).Should(Succeed())
+	f.eventually(check, func() bool { return false })
+}
+
+// eventually is like Eventually, and checks as well as soon as something else is new.
+func (f *Fixture) eventually(check func(Gomega), isNew func() bool) {
+	seen := -1
+	f.G.Eventually(func(g Gomega) {
+		seen = f.suite.activity.await(f.Namespace, seen, isNew)
+		check(g)
+	}).WithTimeout(Timeout).WithPolling(PollInterval).Should(Succeed())
 }
 
 // Machines lists the Machines that exist.

@@ -35,6 +35,7 @@ func (f *Fixture) Start(t *testing.T, m Manager) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	kubeconfig := rest.CopyConfig(f.suite.Env.Config)
+	f.suite.activity.watch(kubeconfig)
 	if m.Transport != nil {
 		kubeconfig.Wrap(m.Transport)
 	}

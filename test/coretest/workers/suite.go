@@ -7,6 +7,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/coretest"
@@ -19,14 +20,18 @@ type Suite struct {
 	Env *testenv.Env
 	// Client reads and writes without a cache.
 	Client client.Client
+
+	activity *activity
 }
 
 // Main runs the tests of a package with a Suite, which it hands to use first. CRDs are those besides the core's.
 func Main(m *testing.M, use func(Suite), crds ...testenv.CRDs) int {
 	options := testenv.Options{CRDs: append(crds, testenv.CoreCRDs), Objects: coretest.CRDs()}
 	return testenv.Main(m, options, func(env *testenv.Env) (func() error, error) {
-		c, err := client.New(env.Config, client.Options{Scheme: Scheme(), Mapper: env.Mapper})
-		use(Suite{Env: env, Client: c})
+		config, writes := rest.CopyConfig(env.Config), &activity{writes: map[string]int{}}
+		writes.watch(config)
+		c, err := client.New(config, client.Options{Scheme: Scheme(), Mapper: env.Mapper})
+		use(Suite{Env: env, Client: c, activity: writes})
 		return nil, err
 	})
 }
