@@ -17,13 +17,22 @@ var serviceIP = net.IPv4(10, 96, 0, 1)
 // directory's name may be long, and nobody else can reach it.
 const etcdURL = "unix://client:2379"
 
-// auditPolicy records who changes what, not how: no content, so no secrets.
+// auditPolicy records who changes what, and what our managers read, not how: no content, so no secrets. The managers are the
+// ServiceAccounts that are not Kubernetes' own, and the one that they have in target clusters.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  users: ["system:serviceaccount:kube-system:millwright-target"]
+  verbs: [get, list]
+- level: None
+  userGroups: ["system:serviceaccounts:kube-system"]
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+  verbs: [get, list]
 - level: None
 `
 

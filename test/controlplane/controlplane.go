@@ -34,7 +34,7 @@ type Options struct {
 	// APIServerArgs and ControllerManagerArgs are added to the components' flags; later flags win.
 	APIServerArgs, ControllerManagerArgs []string
 	// Audit writes audit.log beside the other logs: a line in JSON for each request that changes
-	// something, without its content.
+	// something, or by which a manager reads something, without its content.
 	Audit bool
 	// WithoutControllers leaves out the controller manager and the scheduler, for tests that need
 	// the API alone.

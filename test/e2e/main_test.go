@@ -105,6 +105,11 @@ func run(m *testing.M) int {
 			code = 1
 		}
 	}
+	loops, err := sandbox.HotLoops(suite.logs)
+	if err != nil || len(loops) > 0 {
+		fmt.Fprintln(os.Stderr, "requests that managers repeat without a pause:", err, "\n"+strings.Join(loops, "\n"))
+		code = 1
+	}
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, "The logs of all processes are in", suite.logs)
 	} else if os.Getenv(logsEnv) == "" {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -14,6 +16,11 @@ import (
 type auditEvent struct {
 	UserAgent string `json:"userAgent"`
 	Verb      string `json:"verb"`
+	User      struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	RequestURI string    `json:"requestURI"`
+	Received   time.Time `json:"requestReceivedTimestamp"`
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -36,6 +43,15 @@ func (s *Sandbox) Writes(m *Manager) (map[string]int, error) {
 func (m *Manager) agent() string { return "millwright-" + m.Name }
 
 func countWrites(path, agent string, counts map[string]int) error {
+	return readAudit(path, func(event auditEvent) {
+		if name, ok := event.write(agent); ok {
+			counts[name]++
+		}
+	})
+}
+
+// readAudit hands each line of an audit log to use.
+func readAudit(path string, use func(auditEvent)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return errors.Wrap(err, "opening an audit log")
@@ -54,16 +70,14 @@ func countWrites(path, agent string, counts map[string]int) error {
 		if err := json.Unmarshal(line, &event); err != nil {
 			return errors.Wrap(err, "parsing a line of an audit log")
 		}
-		if name, ok := event.write(agent); ok {
-			counts[name]++
-		}
+		use(event)
 	}
 }
 
 // write names the write, if it is one by the agent that counts.
 func (e auditEvent) write(agent string) (string, bool) {
 	by, _, _ := strings.Cut(e.UserAgent, "/")
-	if by != agent || e.ObjectRef.Resource == "" || e.ObjectRef.Resource == "events" {
+	if by != agent || reads(e.Verb) || e.ObjectRef.Resource == "" || e.ObjectRef.Resource == "events" {
 		return "", false
 	}
 	name := e.Verb + " " + e.ObjectRef.Resource
@@ -72,3 +86,5 @@ func (e auditEvent) write(agent string) (string, bool) {
 	}
 	return name, true
 }
+
+func reads(verb string) bool { return slices.Contains([]string{"get", "list"}, verb) }
