@@ -21,7 +21,7 @@ type auditEvent struct {
 	} `json:"user"`
 	RequestURI string    `json:"requestURI"`
 	Received   time.Time `json:"requestReceivedTimestamp"`
-	ObjectRef struct {
+	ObjectRef  struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
