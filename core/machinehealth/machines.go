@@ -146,6 +146,7 @@ func (r *Reconciler) send(ctx context.Context, w *write) error {
 		return nil
 	}
 	if err != nil {
+		r.Written.Failed(w.before, err)
 		return errors.Wrapf(err, "patching the status of Machine %s", client.ObjectKeyFromObject(w.before))
 	}
 	r.Written.Wrote(w.after)

@@ -73,7 +73,7 @@ func makeShared(t *testing.T) (directory string, err error) {
 		}
 	}
 	maker := filepath.Join(t.TempDir(), "images-of-one")
-	if err := os.WriteFile(maker, []byte(imagesOfOne), 0o700); err != nil { //nolint:gosec // It is run.
+	if err := os.WriteFile(maker, []byte(imagesOfOne), 0o700); err != nil {
 		return directory, errors.Wrap(err, "writing the make of the images")
 	}
 	return directory, makeRelease(t, "v0.1.0", directory, "REGISTRY=registry.example.com/team", "MAKE="+maker)

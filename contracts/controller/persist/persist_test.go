@@ -155,6 +155,65 @@ func TestVersions(t *testing.T) {
 	g.Expect(versions.Behind(at("9"))).To(BeZero(), "what cannot be compared never blocks")
 }
 
+// TestAWriteWithoutAnAnswer: nobody knows whether it took effect. Whoever reconciles before the cache shows that it did finds there what it
+// computes, and writes nothing; so the event of the write wakes another reconcile, although nothing but the own status has changed.
+func TestAWriteWithoutAnAnswer(t *testing.T) {
+	resource := schema.GroupResource{Resource: "machines"}
+	for name, test := range map[string]struct {
+		err   error
+		wakes bool
+	}{
+		"no error":               {nil, false},
+		"a broken connection":    {fmt.Errorf("patching: %w", errors.New("stream error: INTERNAL_ERROR")), true},
+		"no answer in time":      {context.DeadlineExceeded, true},
+		"the store has failed":   {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"the server gave up":     {fmt.Errorf("patching: %w", apierrors.NewTimeoutError("", 1)), true},
+		"the server is away":     {apierrors.NewServiceUnavailable(""), true},
+		"a conflict":             {apierrors.NewConflict(resource, "m", nil), false},
+		"a policy refuses it":    {fmt.Errorf("patching: %w", apierrors.NewForbidden(resource, "m", nil)), false},
+		"it is not valid":        {apierrors.NewInvalid(schema.GroupKind{}, "m", nil), false},
+		"too many requests":      {apierrors.NewTooManyRequests("", 1), false},
+		"there is none any more": {apierrors.NewNotFound(resource, "m"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			versions := persist.Versions{}
+			at, passes := versioned, func(version string) bool {
+				return versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("1"), ObjectNew: versioned(version)})
+			}
+			versions.Failed(at("10"), test.err)
+			g.Expect(versions.Behind(at("10"))).To(BeZero(), "nobody is held up")
+			g.Expect(passes("9")).To(BeFalse(), "a version from before the write")
+			g.Expect(passes("10")).To(BeFalse(), "the version before the write, as of a resync")
+			g.Expect(passes("11")).To(Equal(test.wakes))
+			g.Expect(passes("12")).To(Equal(test.wakes), "the other may have been somebody else's")
+			versions.Wrote(at("20"))
+			g.Expect(versions.Behind(at("19"))).To(BeNumerically(">", time.Second))
+			g.Expect(passes("20")).To(BeTrue(), "awaited")
+			g.Expect(passes("21")).To(BeFalse(), "a write has succeeded")
+
+			versions.Failed(at("30"), test.err)
+			g.Expect(versions.Awaited().Delete(event.DeleteEvent{Object: at("31")})).To(BeFalse())
+			g.Expect(passes("32")).To(BeFalse(), "forgotten with the object")
+		})
+	}
+}
+
+// TestACacheThatIsBehindForLong: what is done in the end is done by an old version, so that the event of the own write is looked at.
+func TestACacheThatIsBehindForLong(t *testing.T) {
+	g := NewWithT(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	versions := persist.Versions{Clock: now}
+	versions.Wrote(versioned("10"))
+	now.SetTime(now.Now().Add(time.Minute))
+	g.Expect(versions.Behind(versioned("9"))).To(BeZero())
+	g.Expect(versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("9"), ObjectNew: versioned("10")})).To(BeTrue())
+}
+
+func versioned(version string) *clusterv1.Machine {
+	return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
+}
+
 func TestAwaited(t *testing.T) {
 	g := NewWithT(t)
 	versions := persist.Versions{}

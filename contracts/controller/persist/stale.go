@@ -2,9 +2,12 @@ package persist
 
 import (
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -23,7 +26,8 @@ const (
 
 // Versions remembers the version that each object had after the last own write, so that a reconcile does not
 // work on a cache that has not caught up: it would compute the same changes again and get a conflict.
-// A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass.
+// A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass. So is the event of
+// a write whose answer was lost: a reconcile between the two finds in the cache what it computes, and has nothing to write.
 // The zero value is ready for use, also by several goroutines.
 type Versions struct {
 	// Clock has the time; the real one when nil.
@@ -31,6 +35,8 @@ type Versions struct {
 
 	mutex   sync.Mutex
 	written map[types.UID]*write
+	// unclear has the version that an object had before a write of which it is not known whether it took effect.
+	unclear map[types.UID]string
 	// swept is when versions that count no more were dropped the last time.
 	swept time.Time
 }
@@ -52,6 +58,34 @@ func (v *Versions) Wrote(obj client.Object) {
 	v.remember(obj.GetUID(), &write{version: obj.GetResourceVersion(), at: v.now()})
 }
 
+// Failed takes in that a write of the object, as it was before, failed. If it may have taken effect all the same, each newer version
+// wakes a reconcile until a write succeeds.
+func (v *Versions) Failed(before client.Object, err error) {
+	if !mayHaveTakenEffect(err) {
+		return
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.isUnclear(before)
+}
+
+func (v *Versions) isUnclear(before client.Object) {
+	if v.unclear == nil {
+		v.unclear = map[types.UID]string{}
+	}
+	v.unclear[before.GetUID()] = before.GetResourceVersion()
+}
+
+// mayHaveTakenEffect is false for what the API server has answered that it did not do: such answers are the client's fault, by their code.
+func mayHaveTakenEffect(err error) bool {
+	var answer apierrors.APIStatus
+	if err == nil || !errors.As(err, &answer) {
+		return err != nil
+	}
+	code := answer.Status().Code
+	return code < http.StatusBadRequest || code >= http.StatusInternalServerError
+}
+
 // Released remembers that the last finalizer of an object was removed: nothing is to be done for it any more, and
 // its end comes as an event. The version that the server returns for that write is the one before it.
 func (v *Versions) Released(obj client.Object) {
@@ -70,6 +104,7 @@ func (v *Versions) remember(uid types.UID, own *write) {
 		v.swept = now
 	}
 	v.written[uid] = own
+	delete(v.unclear, uid)
 }
 
 // Behind reports whether the object was read from a cache that is older than the last own write, and for how long
@@ -83,8 +118,12 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 		return 0
 	}
 	rest := own.at.Add(staleFor).Sub(v.now())
-	if rest <= 0 || !own.last && !older(obj.GetResourceVersion(), own.version) {
+	caughtUp := !own.last && !older(obj.GetResourceVersion(), own.version)
+	if rest <= 0 || caughtUp {
 		delete(v.written, obj.GetUID())
+		if !caughtUp {
+			v.isUnclear(obj) // What is done now is done by an old version.
+		}
 		return 0
 	}
 	if own.last {
@@ -98,8 +137,8 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 }
 
 // Awaited is a predicate for the events of the objects themselves. Of updates it lets pass those, and only those,
-// that a reconcile was turned away for; it is meant to be joined by predicate.Or, as the first, with one that keeps
-// own writes out. What is remembered of an object goes when the object does.
+// that a reconcile was turned away for, or that a write may have made whose answer was lost; it is meant to be joined by
+// predicate.Or, as the first, with one that keeps own writes out. What is remembered of an object goes when the object does.
 func (v *Versions) Awaited() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -116,14 +155,16 @@ func (v *Versions) Awaited() predicate.Predicate {
 func (v *Versions) saw(obj client.Object) bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
+	before, unclear := v.unclear[obj.GetUID()]
+	unclear = unclear && older(before, obj.GetResourceVersion())
 	own := v.written[obj.GetUID()]
 	if own == nil || older(obj.GetResourceVersion(), own.version) {
-		return false
+		return unclear
 	}
 	own.seen = obj.GetResourceVersion()
 	awaited := own.awaited
 	own.awaited = false
-	return awaited
+	return awaited || unclear
 }
 
 // Forget drops what is remembered of an object that is gone.
@@ -131,6 +172,7 @@ func (v *Versions) Forget(uid types.UID) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	delete(v.written, uid)
+	delete(v.unclear, uid)
 }
 
 func (v *Versions) now() time.Time {

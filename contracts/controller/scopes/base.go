@@ -94,6 +94,7 @@ func (b *Base[O, S]) PatchLatest(ctx context.Context, change func(O)) error {
 func (b *Base[O, S]) send(ctx context.Context, desired O) error {
 	patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
 	if err := b.client.Patch(ctx, desired, patch); err != nil {
+		b.failed(b.Original, err)
 		return errors.Wrapf(err, "patching %s", b.name())
 	}
 	b.wrote(desired)
@@ -121,6 +122,7 @@ func (b *Base[O, S]) RemoveFinalizer(ctx context.Context, finalizer string) erro
 		patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
 		err := b.client.Patch(ctx, desired, patch)
 		if client.IgnoreNotFound(err) != nil {
+			b.failed(b.Original, err)
 			return errors.Wrapf(err, "removing the finalizer of %s", b.name())
 		}
 		b.released(desired, err == nil)
@@ -152,6 +154,7 @@ func (b *Base[O, S]) released(desired O, answered bool) {
 func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) bool) (persist.Written, error) {
 	var written persist.Written
 	base, failure := persist.Object(ctx, b.client, b.Original, b.Object, b.status)
+	b.failed(b.Original, failure)
 	if failure != nil && persist.Refusal(failure) == "" {
 		return written, b.unlessGone(failure)
 	}
@@ -168,6 +171,7 @@ func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) boo
 	}
 	var err error
 	if written.Status, err = write(ctx, b.client, base, b.Object, b.status); err != nil {
+		b.failed(base, err)
 		err = b.unlessGone(err)
 	}
 	if written.Status {
@@ -191,6 +195,13 @@ func (b *Base[O, S]) unlessGone(err error) error {
 func (b *Base[O, S]) wrote(obj O) {
 	if b.versions != nil {
 		b.versions.Wrote(obj)
+	}
+}
+
+// failed takes in that a write failed, if it did, and what was to be changed by it.
+func (b *Base[O, S]) failed(before O, err error) {
+	if b.versions != nil {
+		b.versions.Failed(before, err)
 	}
 }
 
