@@ -111,8 +111,8 @@ func makePlan(o Options) []action {
 		return low + time.Duration(random.Int64N(int64(high-low)))
 	}
 	var plan []action
-	// The more Machines, the more happens, but no more than a real API server takes beside.
-	pause := max(12*time.Second/time.Duration(o.Machines), 100*time.Millisecond)
+	// The more Machines, the more happens, but no more than a real API server takes beside; and with few as much as with 20.
+	pause := max(12*time.Second/time.Duration(max(o.Machines, 20)), 100*time.Millisecond)
 	for at := between(0, pause); at < o.Duration; at += between(pause/4, 2*pause) {
 		plan = add(plan, at, drawAct(random))
 	}
