@@ -105,9 +105,13 @@ func run(m *testing.M) int {
 			code = 1
 		}
 	}
-	loops, err := sandbox.HotLoops(suite.logs)
-	if err != nil || len(loops) > 0 {
-		fmt.Fprintln(os.Stderr, "requests that managers repeat without a pause:", err, "\n"+strings.Join(loops, "\n"))
+	// Tests that start no sandbox may have no logs.
+	switch loops, err := sandbox.HotLoops(suite.logs); {
+	case err != nil && !os.IsNotExist(err):
+		fmt.Fprintln(os.Stderr, "looking for hot loops in the audit logs:", err)
+		code = 1
+	case len(loops) > 0:
+		fmt.Fprintln(os.Stderr, "requests that managers repeat without a pause:\n"+strings.Join(loops, "\n"))
 		code = 1
 	}
 	if code != 0 {
