@@ -53,7 +53,7 @@ func run(ctx context.Context, o *options) error {
 	outcomes := &approval.Outcomes{}
 	err = (&controller.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections,
-		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Clock: clock.RealClock{},
+		Recorder: events.For(mgr, managerName), Clock: clock.RealClock{},
 		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilter: o.WatchFilter,
 		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes, TargetKubeconfig: o.targetKubeconfig,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[reconcile.Request](o.concurrency))
@@ -62,7 +62,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	err = (&approval.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
-		WatchFilter: o.WatchFilter, Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
+		WatchFilter: o.WatchFilter, Recorder: events.For(mgr, managerName), Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[approval.Request](o.concurrency))
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		r.Clock = clock.RealClock{}
 	}
 	if r.Recorder == nil {
-		r.Recorder = events.Within(mgr.GetEventRecorder("machinedeployment"))
+		r.Recorder = events.For(mgr, "machinedeployment")
 	}
 	if r.Written == nil {
 		r.Written = &persist.Versions{}

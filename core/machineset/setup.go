@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		r.Clock = clock.RealClock{}
 	}
 	if r.Recorder == nil {
-		r.Recorder = events.Within(mgr.GetEventRecorder("machineset"))
+		r.Recorder = events.For(mgr, "machineset")
 	}
 	if r.Written == nil {
 		r.Written = &persist.Versions{}

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/aws/interruption"
@@ -79,7 +80,7 @@ func newMachineReconciler(
 	return &inframachine.Reconciler[*infrav1.AWSMachine]{
 		Client:     mgr.GetClient(),
 		APIReader:  mgr.GetAPIReader(),
-		Recorder:   mgr.GetEventRecorder(name),
+		Recorder:   events.For(mgr, name),
 		Clock:      clk,
 		Driver:     ec2,
 		Kind:       "AWSMachine",

@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver/identity"
@@ -36,7 +37,7 @@ func newIdentityReconciler(
 	return &controller.Reconciler[*infrav1.AzureIdentity]{
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(name),
+		Recorder:  events.For(mgr, name),
 		Clock:     clk,
 		Kind:      identityKind,
 		New:       func() *infrav1.AzureIdentity { return &infrav1.AzureIdentity{} },

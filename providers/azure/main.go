@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/instance"
 	"millwright.dev/providers/azure/session"
@@ -78,7 +79,7 @@ func newMachineReconciler(
 	return &inframachine.Reconciler[*infrav1.AzureMachine]{
 		Client:     mgr.GetClient(),
 		APIReader:  mgr.GetAPIReader(),
-		Recorder:   mgr.GetEventRecorder(name),
+		Recorder:   events.For(mgr, name),
 		Clock:      clk,
 		Driver:     azure,
 		Kind:       "AzureMachine",

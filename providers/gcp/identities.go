@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/providers/driver/identity"
 	"millwright.dev/providers/driver/identity/controller"
 	"millwright.dev/providers/driver/manager"
@@ -28,7 +29,7 @@ func newIdentityReconciler(
 	return &controller.Reconciler[*infrav1.GCPIdentity]{
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(name),
+		Recorder:  events.For(mgr, name),
 		Clock:     clock.RealClock{},
 		Kind:      identityKind,
 		New:       func() *infrav1.GCPIdentity { return &infrav1.GCPIdentity{} },

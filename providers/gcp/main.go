@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
@@ -68,7 +69,7 @@ func setup(mgr ctrl.Manager, options *manager.Options, at *endpoints) error {
 	machines := &inframachine.Reconciler[*infrav1.GCPMachine]{
 		Client:     mgr.GetClient(),
 		APIReader:  mgr.GetAPIReader(),
-		Recorder:   mgr.GetEventRecorder(name),
+		Recorder:   events.For(mgr, name),
 		Clock:      clock.RealClock{},
 		Driver:     cloud,
 		Kind:       "GCPMachine",

@@ -190,7 +190,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		Connections: c.Connections,
 		Kinds:       kinds(),
 		Clock:       clock.RealClock{},
-		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
+		Recorder:    events.For(mgr, "cluster"),
 		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if c.Freeze.Timeout > 0 {
@@ -240,7 +240,7 @@ func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconc
 		Connections: c.Connections,
 		Kinds:       kinds,
 		Clock:       clock.RealClock{},
-		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
+		Recorder:    events.For(mgr, "machine"),
 		WatchFilter: c.WatchFilter,
 		Options: machine.Options{
 			RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute),

@@ -13,7 +13,7 @@ import (
 func (c *Core) addJudge(mgr ctrl.Manager, options controller.Options) (*machinehealth.Reconciler, error) {
 	judge := &machinehealth.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Results: &machinehealth.Results{},
-		Recorder: events.Within(mgr.GetEventRecorder("machinehealth")), Clock: clock.RealClock{},
+		Recorder: events.For(mgr, "machinehealth"), Clock: clock.RealClock{},
 	}
 	return judge, judge.SetupWithManager(mgr, options)
 }

@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/remote"
 )
 
@@ -137,7 +138,7 @@ func runReconciler(t *testing.T, connected Targets, namespaces ...string) {
 	g.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connected, Clock: clock.RealClock{},
-		Recorder: mgr.GetEventRecorder("cloudconfig"), CleanupTimeout: time.Minute,
+		Recorder: events.For(mgr, "cloudconfig"), CleanupTimeout: time.Minute,
 	}
 	g.Expect(r.SetupWithManager(t.Context(), mgr, remote.New(remote.Options{Scheme: scheme}), ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -37,7 +37,7 @@ func Setup(mgr ctrl.Manager, pattern *Reconciler, options controller.Options) er
 			r.Clock = clock.RealClock{}
 		}
 		if r.Recorder == nil {
-			r.Recorder = events.Within(mgr.GetEventRecorder("overshoot"))
+			r.Recorder = events.For(mgr, "overshoot")
 		}
 		if err := r.add(mgr, options); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/providers/aws/apicalls"
 )
 
@@ -32,7 +33,7 @@ func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, 
 			return err
 		}
 		receiver := &Receiver{
-			URL: queue, Queue: api, Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(name),
+			URL: queue, Queue: api, Client: mgr.GetClient(), Recorder: events.For(mgr, name),
 			Clock: clock.RealClock{}, WatchFilter: watchFilter, Interrupted: act,
 		}
 		if err := mgr.Add(receiver); err != nil {

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/manager"
@@ -36,7 +37,7 @@ func main() {
 func run(ctx context.Context, options *manager.Options) error {
 	return manager.Run(ctx, options, examplev1.AddToScheme, func(mgr ctrl.Manager) error {
 		machines := &inframachine.Reconciler[*examplev1.ExampleMachine]{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{},
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: events.For(mgr, name), Clock: clock.RealClock{},
 			Driver: instance.New(os.Getenv("EXAMPLE_ENDPOINT"), http.DefaultTransport, tokenOf), Options: options.Machine(),
 			Kind: "ExampleMachine", New: func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
 			NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} },
