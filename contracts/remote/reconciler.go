@@ -10,8 +10,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/predicates"
@@ -54,16 +52,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // ready reports whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.
 func ready(cluster *clusterv1.Cluster) bool {
 	return !cluster.Spec.InfrastructureRef.IsDefined() || ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)
-}
-
-// readinessChanged lets only those updates of Clusters pass that make a difference to Reconcile.
-func readinessChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1.Cluster)
-		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
-		return ok && ok2 && (ready(before) != ready(after) ||
-			before.Labels[clusterv1.WatchLabel] != after.Labels[clusterv1.WatchLabel])
-	}}
 }
 
 // ofKubeconfig maps a kubeconfig Secret to its Cluster.

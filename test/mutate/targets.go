@@ -44,7 +44,7 @@ var targets = []target{
 	},
 	{
 		dir:   "core/safety/freeze",
-		files: []string{"examine.go", "freezer.go", "jump.go", "probe.go", "recall.go", "start.go", "suspicion.go", "vanished.go"},
+		files: []string{"freezer.go", "jump.go", "probe.go", "recall.go", "reconciler.go", "start.go", "suspicion.go", "vanished.go"},
 		tests: ".",
 	},
 	{

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/core/index"
@@ -84,20 +82,6 @@ func infrastructureReason(machine *clusterv1.Machine) string {
 func failedBefore(machine *clusterv1.Machine, since time.Time) bool {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	return found != nil && found.Status == metav1.ConditionFalse && found.LastTransitionTime.Time.Before(since)
-}
-
-// instanceVanished lets those updates of a Machine pass by which its instance turns out to be gone.
-func instanceVanished() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1.Machine)
-			after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-			return ok && ok2 && !instanceGone(before) && instanceGone(after)
-		},
-	}
 }
 
 // clusterOf is the Cluster of a Machine, if it could still be examined to some purpose.

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/machines"
@@ -53,35 +54,39 @@ type Reconciler struct {
 //  3. when that says that the limit is reached, and a while after Machines have come in any case, count by the API server
 //  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and obey it
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	object, err := r.get(ctx, request.NamespacedName)
+	return r.reconcile(ctx, request.NamespacedName).Result()
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) outcome.Outcome {
+	object, err := r.get(ctx, key)
 	if err != nil {
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
 	if object == nil || !object.GetDeletionTimestamp().IsZero() || !predicates.MatchesWatchLabel(r.WatchFilter, object) {
-		r.forget(request.NamespacedName)
-		return ctrl.Result{}, nil
+		r.forget(key)
+		return outcome.Continue()
 	}
 	r.show(object)
 	if stopped, err := r.stopped(ctx, object); err != nil || stopped {
 		// Nothing is created meanwhile, and whoever has stopped it may have scaled it down.
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
 	value, labelled := object.GetLabels()[FrozenLabel]
 	switch {
 	case asked(object) && r.ofSets && deploymentOf(object) != nil:
-		return ctrl.Result{}, r.unfreezeSet(ctx, object)
+		return outcome.FromError(r.unfreezeSet(ctx, object))
 	case asked(object):
 		return r.unfreezeByHand(ctx, object, labelled)
 	case labelled && value != Overshoot:
 		r.goesOn(object)
-		return ctrl.Result{}, nil
+		return outcome.Continue()
 	case r.ofSets && deploymentOf(object) != nil:
 		// Its deployment is counted as a whole.
 		if labelled {
-			return ctrl.Result{}, r.unfreeze(ctx, object, false, "a MachineDeployment has it now")
+			return outcome.FromError(r.unfreeze(ctx, object, false, "a MachineDeployment has it now"))
 		}
 		r.goesOn(object)
-		return ctrl.Result{}, nil
+		return outcome.Continue()
 	}
 	return r.judge(ctx, object, labelled)
 }
@@ -126,10 +131,10 @@ func asked(object client.Object) bool {
 }
 
 // judge goes by the cache when it says that all is well. What it says otherwise, or while Machines come, is asked of the API server.
-func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled bool) (ctrl.Result, error) {
+func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled bool) outcome.Outcome {
 	numbers, err := r.count(ctx, object)
 	if err != nil {
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
 	concluded := r.Guard.refusalOf(object)
 	if labelled && concluded.because != "" {
@@ -144,7 +149,7 @@ func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled b
 	surplus := r.memory.surplus(object, numbers, over, r.Clock.Now())
 	switch {
 	case over && labelled:
-		return ctrl.Result{}, nil
+		return outcome.Continue()
 	case over:
 		return r.suspect(ctx, object, numbers, surplus)
 	case frozen:
@@ -154,20 +159,20 @@ func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled b
 }
 
 // suspect freezes if the API server agrees.
-func (r *Reconciler) suspect(ctx context.Context, object client.Object, numbers Numbers, surplus time.Time) (ctrl.Result, error) {
+func (r *Reconciler) suspect(ctx context.Context, object client.Object, numbers Numbers, surplus time.Time) outcome.Outcome {
 	if wait := r.wait(object, surplus); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return outcome.WaitFor(wait)
 	}
 	census, err := r.take(ctx, object.GetNamespace())
 	if err != nil {
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
 	frozen := r.Guard.refusalOf(object).because != ""
 	if numbers.Living = census.of(object); !r.Options.Frozen(frozen, numbers) {
 		// The event that the cache has still to bring asks sooner.
-		return ctrl.Result{RequeueAfter: r.Options.Period}, nil
+		return outcome.WaitFor(r.Options.Period)
 	}
-	return ctrl.Result{}, r.freeze(ctx, object, numbers)
+	return outcome.FromError(r.freeze(ctx, object, numbers))
 }
 
 // wait is how long nothing is frozen yet: for a scale-down that is to take the surplus away, after somebody has unfrozen it, and after
@@ -189,47 +194,47 @@ func (r *Reconciler) wait(object client.Object, surplus time.Time) time.Duration
 }
 
 // thaw ends a freeze if the API server agrees.
-func (r *Reconciler) thaw(ctx context.Context, object client.Object, labelled bool, numbers Numbers) (ctrl.Result, error) {
+func (r *Reconciler) thaw(ctx context.Context, object client.Object, labelled bool, numbers Numbers) outcome.Outcome {
 	if r.Options.enabled() {
 		census, err := r.take(ctx, object.GetNamespace())
 		if err != nil {
-			return ctrl.Result{}, err
+			return outcome.FromError(err)
 		}
 		if numbers.Living = census.of(object); r.Options.Frozen(true, numbers) {
-			return ctrl.Result{RequeueAfter: r.Options.Period}, nil
+			return outcome.WaitFor(r.Options.Period)
 		}
 	}
 	if !labelled {
 		r.Guard.note(object, refusal{})
 		r.show(object)
-		return ctrl.Result{}, nil
+		return outcome.Continue()
 	}
-	return ctrl.Result{}, r.unfreeze(ctx, object, false,
-		fmt.Sprintf("%s counted, replicas %d, surge %d", machines.Plural(numbers.Living, "Machine"), numbers.Replicas, numbers.Surge))
+	return outcome.FromError(r.unfreeze(ctx, object, false,
+		fmt.Sprintf("%s counted, replicas %d, surge %d", machines.Plural(numbers.Living, "Machine"), numbers.Replicas, numbers.Surge)))
 }
 
 // look asks the API server once a while after Machines have come, whatever the cache shows.
-func (r *Reconciler) look(ctx context.Context, object client.Object, numbers Numbers) (ctrl.Result, error) {
+func (r *Reconciler) look(ctx context.Context, object client.Object, numbers Numbers) outcome.Outcome {
 	arrived := r.memory.arrival(object)
 	if arrived.IsZero() || !r.Options.enabled() {
-		return ctrl.Result{}, nil
+		return outcome.Continue()
 	}
 	due := arrived.Add(r.Options.Period)
 	if numbers.ScalingDown {
 		due = due.Add(r.Options.Period)
 	}
 	if wait := due.Sub(r.Clock.Now()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return outcome.WaitFor(wait)
 	}
 	found, err := r.recent(ctx, object.GetNamespace(), arrived)
 	if err != nil {
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
 	if numbers.Living = found.of(object); r.Options.Frozen(false, numbers) {
 		return r.suspect(ctx, object, numbers, time.Time{})
 	}
 	r.memory.counted(object, arrived)
-	return ctrl.Result{}, nil
+	return outcome.Continue()
 }
 
 // forget drops what is known of an object that is gone.

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/predicates"
@@ -60,18 +59,6 @@ func (r *Reconciler) add(mgr ctrl.Manager, options controller.Options) error {
 		build = build.Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(ofSet), builder.WithPredicates(changed()))
 	}
 	return errors.Wrapf(build.WithOptions(options).Complete(r), "building the controller %s", name)
-}
-
-// changed passes changes of spec and metadata, and a spec that a set has read.
-func changed() predicate.Predicate {
-	return predicates.Changes(func(before, after client.Object) bool {
-		if predicates.NotOnlyStatus(before, after) {
-			return true
-		}
-		old, ok := before.(*clusterv1.MachineSet)
-		young, okYoung := after.(*clusterv1.MachineSet)
-		return ok && okYoung && old.Status.ObservedGeneration != young.Status.ObservedGeneration
-	})
 }
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]

@@ -6,24 +6,22 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 )
 
 // unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be taken away,
 // Machines are counted all the same: else it would keep a freeze from beginning, and one that could not be written from ending,
 // for as long as it stands.
-func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) (ctrl.Result, error) {
+func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) outcome.Outcome {
 	err := r.unfreeze(ctx, object, true, "somebody has asked for it")
 	if err == nil || labelled {
-		return ctrl.Result{}, err
+		return outcome.FromError(err)
 	}
-	_, judged := r.judge(ctx, object, false)
-	return ctrl.Result{}, kerrors.NewAggregate([]error{err, judged})
+	return outcome.FromError(err).And(r.judge(ctx, object, false))
 }
 
 // unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
