@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,6 +68,10 @@ func (r *reading) ListWithContext(ctx context.Context, options metav1.ListOption
 		renewed := r.begin(cancel)
 		list, err := r.next.ListWithContext(attempt, options)
 		cancel()
+		if _, ofNodes := list.(*corev1.NodeList); err == nil && !ofNodes {
+			// Informers cache whatever is listed.
+			list, err = nil, fmt.Errorf("the answer is a %T and no list of Nodes", list)
+		}
 		if again := r.end(listing, err, renewed); !again || ctx.Err() != nil {
 			return list, err
 		}

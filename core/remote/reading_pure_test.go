@@ -262,3 +262,29 @@ func TestAWatchIsRenewed(t *testing.T) {
 	since, _ = r.unread("host")
 	g.Expect(since).To(BeZero())
 }
+
+// answering is a server that answers lists with something.
+type answering struct {
+	cache.ListerWatcherWithContext
+	with runtime.Object
+}
+
+func (a answering) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return a.with, nil
+}
+
+// TestAnAnswerThatIsNoListOfNodes: whoever owns the kubeconfig decides what answers. Another list must neither be cached as Nodes, nor be
+// taken for the news that there are none.
+func TestAnAnswerThatIsNoListOfNodes(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	r := &reading{next: answering{with: &corev1.PodList{Items: []corev1.Pod{{}}}}, clock: clock}
+	_, err := r.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).To(MatchError("the answer is a *v1.PodList and no list of Nodes"))
+	clock.Step(unreadLimit)
+	_, why := r.unread("host")
+	g.Expect(why).To(ContainSubstring("no list of Nodes"))
+	r.next = answering{with: &corev1.NodeList{}}
+	_, err = r.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+}
