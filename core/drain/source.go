@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 const (
@@ -51,29 +52,6 @@ func open(
 ) (watch.Interface, error) {
 	seconds := max(1, ptr.Deref(options.TimeoutSeconds, 300)/watchShare)
 	options.TimeoutSeconds = &seconds
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+watchGrace)
-	opening := time.AfterFunc(DefaultRequestTimeout, cancel)
-	events, err := watching(ctx, options)
-	if inTime := opening.Stop(); err == nil && inTime {
-		return &endingWatch{events, cancel}, nil
-	} else if !inTime {
-		if err == nil {
-			events.Stop()
-		}
-		err = errors.Wrap(context.DeadlineExceeded, "the watch is not answered")
-	}
-	cancel()
-	return nil, err
-}
-
-// endingWatch is a watch whose context ends with it.
-type endingWatch struct {
-	watch.Interface
-	cancel context.CancelFunc
-}
-
-// Stop ends the watch.
-func (w *endingWatch) Stop() {
-	w.cancel()
-	w.Interface.Stop()
+	return rewatch.Open(ctx, DefaultRequestTimeout, time.Duration(seconds)*time.Second+watchGrace,
+		func(ctx context.Context) (watch.Interface, error) { return watching(ctx, options) })
 }

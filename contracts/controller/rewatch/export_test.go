@@ -12,8 +12,8 @@ func Delays(n int) []time.Duration {
 }
 
 // Limits sets the limits until the function that it returns is called.
-func Limits(list, watch time.Duration) (restore func()) {
-	formerList, formerWatch := listLimit, watchGrace
-	listLimit, watchGrace = list, watch
-	return func() { listLimit, watchGrace = formerList, formerWatch }
+func Limits(list, open, watch time.Duration) (restore func()) {
+	formerList, formerOpen, formerWatch := listLimit, openLimit, watchGrace
+	listLimit, openLimit, watchGrace = list, open, watch
+	return func() { listLimit, openLimit, watchGrace = formerList, formerOpen, formerWatch }
 }

@@ -24,7 +24,7 @@ import (
 // and so is a list that does not come to its end, which is then tried again.
 func TestAServerThatHangsHoldsNoWatchForEver(t *testing.T) {
 	g := NewWithT(t)
-	defer rewatch.Limits(100*time.Millisecond, 100*time.Millisecond)()
+	defer rewatch.Limits(100*time.Millisecond, time.Minute, 100*time.Millisecond)()
 	var lists atomic.Int32
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,19 +42,45 @@ func TestAServerThatHangsHoldsNoWatchForEver(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(ended)
-	config := &rest.Config{Host: server.URL, APIPath: "/api", ContentConfig: rest.ContentConfig{
-		GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: clientgoscheme.Codecs.WithoutConversion(),
-	}}
-	getter, err := rest.RESTClientFor(config)
-	g.Expect(err).NotTo(HaveOccurred())
-	retrying := cache.ToListerWatcherWithContext(rewatch.Retrying(cache.NewListWatchFromClient(getter, "nodes", "", fields.Everything())))
+	retrying := nodesOf(g, server)
 	const guard = 30 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), guard)
 	defer cancel()
-	_, err = retrying.ListWithContext(ctx, metav1.ListOptions{})
+	_, err := retrying.ListWithContext(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred(), "the second attempt")
 	watch, err := retrying.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: ptr.To[int64](0)})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watch.Stop()
 	g.Eventually(watch.ResultChan()).WithTimeout(guard).Should(BeClosed())
+}
+
+// TestAWatchThatIsNotAnswered is tried again, however long it was to last: the answer comes before the first event.
+func TestAWatchThatIsNotAnswered(t *testing.T) {
+	g := NewWithT(t)
+	defer rewatch.Limits(time.Minute, 100*time.Millisecond, time.Minute)()
+	var watches atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if watches.Add(1) > 1 {
+			w.Header().Set("Content-Type", "application/json")
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	watch, err := nodesOf(g, server).WatchWithContext(ctx, metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer watch.Stop()
+	g.Expect(watches.Load()).To(BeEquivalentTo(2))
+	g.Consistently(watch.ResultChan(), 300*time.Millisecond).ShouldNot(BeClosed(), "the limit is that of the answer alone")
+}
+
+// nodesOf lists and watches the Nodes of a server.
+func nodesOf(g *WithT, server *httptest.Server) cache.ListerWatcherWithContext {
+	getter, err := rest.RESTClientFor(&rest.Config{Host: server.URL, APIPath: "/api", ContentConfig: rest.ContentConfig{
+		GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: clientgoscheme.Codecs.WithoutConversion(),
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	return cache.ToListerWatcherWithContext(rewatch.Retrying(cache.NewListWatchFromClient(getter, "nodes", "", fields.Everything())))
 }

@@ -34,9 +34,10 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	return cache.NewSharedIndexInformer(Retrying(lw), example, resync, indexers)
 }
 
-// listLimit is how long a list may take, and watchGrace how much longer than was asked for a watch may last. An API server
-// that hangs would keep them open for ever, and the cache would stand still without a word.
-var listLimit, watchGrace = 5 * time.Minute, 30 * time.Second
+// listLimit is how long a list may take, openLimit how long the answer to a watch may, before its first event, and watchGrace how much
+// longer than was asked for a watch may last. An API server that hangs would keep them open for ever, and the cache would stand still
+// without a word.
+var listLimit, openLimit, watchGrace = 5 * time.Minute, 30 * time.Second, 30 * time.Second
 
 // Retrying returns a ListerWatcher whose requests are tried again while the API server cannot be reached, or when it does
 // not come to an end with them. All other errors are passed on, for the informer to do with them what it does.
@@ -62,29 +63,14 @@ func (p *retrying) ListWithContext(ctx context.Context, options metav1.ListOptio
 // WatchWithContext implements cache.WatcherWithContext.
 func (p *retrying) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	return again(ctx, func() (watch.Interface, error) {
-		if options.TimeoutSeconds == nil {
+		var lasting time.Duration
+		if options.TimeoutSeconds != nil {
+			lasting = time.Duration(*options.TimeoutSeconds)*time.Second + watchGrace
+		}
+		return Open(ctx, openLimit, lasting, func(ctx context.Context) (watch.Interface, error) {
 			return p.next.WatchWithContext(ctx, options)
-		}
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(*options.TimeoutSeconds)*time.Second+watchGrace)
-		events, err := p.next.WatchWithContext(ctx, options)
-		if err != nil {
-			cancel()
-			return nil, err
-		}
-		return &limited{events, cancel}, nil
+		})
 	})
-}
-
-// limited is a watch that ends with a context.
-type limited struct {
-	watch.Interface
-	cancel context.CancelFunc
-}
-
-// Stop ends the watch.
-func (l *limited) Stop() {
-	l.cancel()
-	l.Interface.Stop()
 }
 
 // delays are those between the attempts of one request.
