@@ -24,7 +24,7 @@ func newReleaser(t *testing.T) *releaser {
 	g := NewWithT(t)
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
-	p := &person{t, t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}}
+	p := &person{t, t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}} // Who is killed leaves files.
 	r := &releaser{g, p, root + "/config/release.sh " + p.write("kustomize", "#!/bin/sh\necho 'image: registry.millwright.dev/a:dev'\n") + " "}
 	p.run("chmod +x kustomize")
 	return r

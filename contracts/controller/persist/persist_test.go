@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -197,6 +198,29 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 			g.Expect(passes("32")).To(BeFalse(), "forgotten with the object")
 		})
 	}
+}
+
+// TestAWriteWithoutAnAnswerIsForgotten after an hour, when others get none: the object may have ended before the failure was taken in, so that
+// no event drops it.
+func TestAWriteWithoutAnAnswerIsForgotten(t *testing.T) {
+	g := NewWithT(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	versions := persist.Versions{Clock: now}
+	at := func(uid types.UID, version string) *clusterv1.Machine {
+		obj := versioned(version)
+		obj.UID = uid
+		return obj
+	}
+	passes := func(uid types.UID) bool {
+		return versions.Awaited().Update(event.UpdateEvent{ObjectOld: at(uid, "10"), ObjectNew: at(uid, "11")})
+	}
+	for _, uid := range []types.UID{"a", "b", "c"} {
+		versions.Failed(at(uid, "10"), context.DeadlineExceeded)
+		g.Expect(passes("a")).To(Equal(uid != "c"), "when %s failed", uid)
+		now.SetTime(now.Now().Add(30 * time.Minute))
+	}
+	g.Expect(passes("b")).To(BeTrue(), "within the hour when c failed")
+	g.Expect(passes("c")).To(BeTrue())
 }
 
 // TestACacheThatIsBehindForLong: what is done in the end is done by an old version, so that the event of the own write is looked at.

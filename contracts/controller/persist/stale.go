@@ -20,6 +20,9 @@ const (
 	// staleFor is how long an object may be held back at most. A cache catches up within moments; one that never
 	// does, as after the API server was restored from a backup with lower versions, must not hold the object for ever.
 	staleFor = 30 * time.Second
+	// unclearFor is how long a write whose answer was lost is remembered at least. An object may have ended before the failure is taken in,
+	// and no event drops what is remembered of it then.
+	unclearFor = time.Hour
 	// atOnce is the wait for a cache that has caught up since the object was read from it.
 	atOnce = time.Millisecond
 )
@@ -35,10 +38,17 @@ type Versions struct {
 
 	mutex   sync.Mutex
 	written map[types.UID]*write
-	// unclear has the version that an object had before a write of which it is not known whether it took effect.
-	unclear map[types.UID]string
-	// swept is when versions that count no more were dropped the last time.
-	swept time.Time
+	// unclear has objects of which it is not known whether a write took effect.
+	unclear map[types.UID]unclearWrite
+	// swept is when own writes that count no more were dropped the last time, unclearSwept when those without an answer were.
+	swept, unclearSwept time.Time
+}
+
+// unclearWrite is a write of which it is not known whether it took effect.
+type unclearWrite struct {
+	// before is the version that the object had.
+	before string
+	at     time.Time
 }
 
 // write is an own write.
@@ -66,14 +76,19 @@ func (v *Versions) Failed(before client.Object, err error) {
 	}
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	v.isUnclear(before)
+	v.markUnclear(before)
 }
 
-func (v *Versions) isUnclear(before client.Object) {
+func (v *Versions) markUnclear(before client.Object) {
+	now := v.now()
 	if v.unclear == nil {
-		v.unclear = map[types.UID]string{}
+		v.unclear, v.unclearSwept = map[types.UID]unclearWrite{}, now
 	}
-	v.unclear[before.GetUID()] = before.GetResourceVersion()
+	if now.Sub(v.unclearSwept) >= unclearFor {
+		maps.DeleteFunc(v.unclear, func(_ types.UID, old unclearWrite) bool { return now.Sub(old.at) >= unclearFor })
+		v.unclearSwept = now
+	}
+	v.unclear[before.GetUID()] = unclearWrite{before: before.GetResourceVersion(), at: now}
 }
 
 // mayHaveTakenEffect is false for what the API server has answered that it did not do: such answers are the client's fault, by their code.
@@ -122,7 +137,7 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 	if rest <= 0 || caughtUp {
 		delete(v.written, obj.GetUID())
 		if !caughtUp {
-			v.isUnclear(obj) // What is done now is done by an old version.
+			v.markUnclear(obj) // What is done now is done by an old version.
 		}
 		return 0
 	}
@@ -155,16 +170,16 @@ func (v *Versions) Awaited() predicate.Predicate {
 func (v *Versions) saw(obj client.Object) bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	before, unclear := v.unclear[obj.GetUID()]
-	unclear = unclear && older(before, obj.GetResourceVersion())
+	lost, isUnclear := v.unclear[obj.GetUID()]
+	isUnclear = isUnclear && older(lost.before, obj.GetResourceVersion())
 	own := v.written[obj.GetUID()]
 	if own == nil || older(obj.GetResourceVersion(), own.version) {
-		return unclear
+		return isUnclear
 	}
 	own.seen = obj.GetResourceVersion()
 	awaited := own.awaited
 	own.awaited = false
-	return awaited || unclear
+	return awaited || isUnclear
 }
 
 // Forget drops what is remembered of an object that is gone.
