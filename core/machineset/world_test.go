@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -26,6 +27,8 @@ type world struct {
 	reconciler *Reconciler
 	// change may alter it before it is set up.
 	change func(*Reconciler)
+	// wire may put something between the manager and the network.
+	wire func(http.RoundTripper) http.RoundTripper
 }
 
 // newWorld makes a namespace with a Cluster and both templates.
@@ -62,7 +65,7 @@ func (w *world) fill(set *clusterv1.MachineSet, replicas int32) {
 // API server. It is stopped by w.Stop, or at the end of the test.
 func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client) {
 	t.Helper()
-	m := workers.Manager{SetUp: func(_ context.Context, mgr ctrl.Manager) error {
+	m := workers.Manager{Transport: w.wire, SetUp: func(_ context.Context, mgr ctrl.Manager) error {
 		w.reconciler = &Reconciler{
 			Client:    mgr.GetClient(),
 			APIReader: mgr.GetAPIReader(),
