@@ -11,8 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Changes lets updates pass whose two versions relevant accepts, and all creations and deletions.
+// Changes lets updates pass whose two versions relevant accepts, and all creations and deletions. A cache that has missed the end of an
+// object shows its successor of the same name as an update, which passes as well.
 func Changes[O client.Object](relevant func(before, after O) bool) predicate.Funcs {
+	return updates(func(before, after O) bool { return before.GetUID() != after.GetUID() || relevant(before, after) })
+}
+
+func updates[O client.Object](relevant func(before, after O) bool) predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(O)
 		after, ok2 := e.ObjectNew.(O)
@@ -30,8 +35,10 @@ func ChangesWhileThere[O client.Object](relevant func(before, after O) bool) pre
 
 // OnlyChanges is Changes without creations and deletions.
 func OnlyChanges[O client.Object](relevant func(before, after O) bool) predicate.Funcs {
-	funcs := ChangesWhileThere(relevant)
+	funcs := updates(relevant)
 	funcs.CreateFunc = func(event.CreateEvent) bool { return false }
+	funcs.DeleteFunc = func(event.DeleteEvent) bool { return false }
+	funcs.GenericFunc = func(event.GenericEvent) bool { return false }
 	return funcs
 }
 

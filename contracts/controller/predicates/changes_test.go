@@ -44,6 +44,23 @@ func TestWhichEventsPass(t *testing.T) {
 	g.Expect(changes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: &clusterv1.Cluster{}})).To(BeFalse())
 }
 
+// TestAnObjectThatReplacesAnother: a cache that was cut off while an object was deleted and created again shows that as an update.
+func TestAnObjectThatReplacesAnother(t *testing.T) {
+	never := func(_, _ *clusterv1.Machine) bool { return false }
+	before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
+	after := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "b"}}
+	for name, test := range map[string]struct {
+		predicate predicate.Predicate
+		want      bool
+	}{
+		"Changes":           {predicates.Changes(never), true},
+		"ChangesWhileThere": {predicates.ChangesWhileThere(never), true},
+		"OnlyChanges":       {predicates.OnlyChanges(never), false},
+	} {
+		NewWithT(t).Expect(test.predicate.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+	}
+}
+
 func TestNotOnlyStatus(t *testing.T) {
 	tests := map[string]struct {
 		change func(*clusterv1.Machine)
