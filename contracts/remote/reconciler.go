@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"sync"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,27 +27,41 @@ type Reconciler struct {
 	// WatchSecrets has changed kubeconfigs noticed at once. It takes the right to list and watch all Secrets; managers without it
 	// set Options.KubeconfigInterval.
 	WatchSecrets bool
+
+	// uids has the UID of each Cluster that is to be connected, by name.
+	uids sync.Map
 }
 
 // Reconcile connects once the Cluster has infrastructure, and disconnects when the Cluster is gone. A Cluster
-// that is being deleted stays connected, since its Nodes are drained and deleted first.
+// that is being deleted stays connected, since its Nodes are drained and deleted first. One that replaces another of its name begins
+// without the connection of that: its kubeconfig may be yet to come.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Connections.Remove(request.NamespacedName)
+			r.disconnect(request.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading Cluster %s", request)
 	}
+	if before, known := r.uids.Load(request.NamespacedName); known && before != cluster.UID {
+		r.disconnect(request.NamespacedName)
+		r.Connections.notify(request.NamespacedName)
+	}
 	switch {
 	case !predicates.MatchesWatchLabel(r.WatchFilter, cluster):
 		// It is another manager's, perhaps since a moment ago.
-		r.Connections.Remove(request.NamespacedName)
+		r.disconnect(request.NamespacedName)
 	case ready(cluster):
+		r.uids.Store(request.NamespacedName, cluster.UID)
 		r.Connections.Ensure(ctx, request.NamespacedName)
 	}
 	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) disconnect(cluster types.NamespacedName) {
+	r.uids.Delete(cluster)
+	r.Connections.Remove(cluster)
 }
 
 // ready reports whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.
