@@ -5,21 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
-	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"millwright.dev/contracts/controller/persist"
 )
@@ -118,159 +114,45 @@ func TestRefusal(t *testing.T) {
 		err  error
 		want string
 	}{
-		"nothing":           {nil, ""},
-		"a lost race":       {apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x")), ""},
-		"gone":              {apierrors.NewNotFound(schema.GroupResource{}, "m"), ""},
-		"no answer":         {errors.New("connection refused"), ""},
-		"a busy server":     {apierrors.NewTooManyRequests("later", 1), ""},
-		"a failing webhook": {apierrors.NewInternalError(errors.New("failed calling webhook x")), "Internal error occurred: failed calling webhook x"},
-		"a wrapped refusal": {fmt.Errorf("patching m: %w", forbidden("x")), "patching m: forbidden: x"},
+		"nothing":               {nil, ""},
+		"a lost race":           {apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x")), ""},
+		"gone":                  {apierrors.NewNotFound(schema.GroupResource{}, "m"), ""},
+		"no answer":             {errors.New("connection refused"), ""},
+		"a busy server":         {apierrors.NewTooManyRequests("later", 1), ""},
+		"there already":         {apierrors.NewAlreadyExists(schema.GroupResource{}, "m"), ""},
+		"a slow server":         {apierrors.NewTimeoutError("later", 1), ""},
+		"a slow store":          {apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), ""},
+		"a server that is away": {apierrors.NewServiceUnavailable("starting"), ""},
+		"a failing webhook":     {apierrors.NewInternalError(errors.New("failed calling webhook x")), "Internal error occurred: failed calling webhook x"},
+		"a wrapped refusal":     {fmt.Errorf("patching m: %w", forbidden("x")), "patching m: forbidden: x"},
 		"several": {kerrors.NewAggregate([]error{forbidden("y"), errors.New("no"), kerrors.NewAggregate([]error{forbidden("x"), forbidden("y")})}),
 			"forbidden: x (and 1 more)"},
 	} {
-		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(persist.Refusal(test.err)).To(Equal(test.want)) })
-	}
-}
-
-func TestVersions(t *testing.T) {
-	g := NewWithT(t)
-	now := clocktesting.NewFakePassiveClock(time.Now())
-	versions := persist.Versions{Clock: now}
-	at := func(version string) *clusterv1.Machine {
-		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
-	}
-	g.Expect(versions.Behind(at("5"))).To(BeZero(), "nothing written yet")
-	versions.Wrote(at("10"))
-	g.Expect(versions.Behind(at("9"))).To(Equal(30*time.Second), "compared as numbers")
-	g.Expect(versions.Behind(at("10"))).To(BeZero())
-	g.Expect(versions.Behind(at("9"))).To(BeZero(), "forgotten once caught up")
-	versions.Wrote(at("10"))
-	versions.Forget("u")
-	g.Expect(versions.Behind(at("9"))).To(BeZero())
-	versions.Wrote(at("10"))
-	now.SetTime(now.Now().Add(20 * time.Second))
-	g.Expect(versions.Behind(at("9"))).To(Equal(10*time.Second), "what is left of the half minute")
-	now.SetTime(now.Now().Add(10 * time.Second))
-	g.Expect(versions.Behind(at("9"))).To(BeZero(), "a cache that never catches up holds nothing for ever")
-	versions.Wrote(at("not a version"))
-	g.Expect(versions.Behind(at("9"))).To(BeZero(), "what cannot be compared never blocks")
-}
-
-// TestAWriteWithoutAnAnswer: nobody knows whether it took effect. Whoever reconciles before the cache shows that it did finds there what it
-// computes, and writes nothing; so the event of the write wakes another reconcile, although nothing but the own status has changed.
-func TestAWriteWithoutAnAnswer(t *testing.T) {
-	resource := schema.GroupResource{Resource: "machines"}
-	for name, test := range map[string]struct {
-		err   error
-		wakes bool
-	}{
-		"no error":               {nil, false},
-		"a broken connection":    {fmt.Errorf("patching: %w", errors.New("stream error: INTERNAL_ERROR")), true},
-		"no answer in time":      {context.DeadlineExceeded, true},
-		"the store has failed":   {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
-		"the server gave up":     {fmt.Errorf("patching: %w", apierrors.NewTimeoutError("", 1)), true},
-		"the server is away":     {apierrors.NewServiceUnavailable(""), true},
-		"a conflict":             {apierrors.NewConflict(resource, "m", nil), false},
-		"a policy refuses it":    {fmt.Errorf("patching: %w", apierrors.NewForbidden(resource, "m", nil)), false},
-		"it is not valid":        {apierrors.NewInvalid(schema.GroupKind{}, "m", nil), false},
-		"too many requests":      {apierrors.NewTooManyRequests("", 1), false},
-		"there is none any more": {apierrors.NewNotFound(resource, "m"), false},
-	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			versions := persist.Versions{}
-			at, passes := versioned, func(version string) bool {
-				return versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("1"), ObjectNew: versioned(version)})
+			g.Expect(persist.Refusal(test.err)).To(Equal(test.want))
+			line := ""
+			if test.want != "" {
+				line = "The last attempt failed and is repeated: " + test.want
 			}
-			versions.Failed(at("10"), test.err)
-			g.Expect(versions.Behind(at("10"))).To(BeZero(), "nobody is held up")
-			g.Expect(passes("9")).To(BeFalse(), "a version from before the write")
-			g.Expect(passes("10")).To(BeFalse(), "the version before the write, as of a resync")
-			g.Expect(passes("11")).To(Equal(test.wakes))
-			g.Expect(passes("12")).To(Equal(test.wakes), "the other may have been somebody else's")
-			versions.Wrote(at("20"))
-			g.Expect(versions.Behind(at("19"))).To(BeNumerically(">", time.Second))
-			g.Expect(passes("20")).To(BeTrue(), "awaited")
-			g.Expect(passes("21")).To(BeFalse(), "a write has succeeded")
-
-			versions.Failed(at("30"), test.err)
-			g.Expect(versions.Awaited().Delete(event.DeleteEvent{Object: at("31")})).To(BeFalse())
-			g.Expect(passes("32")).To(BeFalse(), "forgotten with the object")
+			g.Expect(persist.RefusalLine(test.err)).To(Equal(line))
 		})
 	}
 }
 
-// TestAWriteWithoutAnAnswerIsForgotten after an hour, when others get none: the object may have ended before the failure was taken in, so that
-// no event drops it.
-func TestAWriteWithoutAnAnswerIsForgotten(t *testing.T) {
+// TestAWriteThatFails: what is in memory is what the server has, but for the status, which can be written still.
+func TestAWriteThatFails(t *testing.T) {
 	g := NewWithT(t)
-	now := clocktesting.NewFakePassiveClock(time.Now())
-	versions := persist.Versions{Clock: now}
-	at := func(uid types.UID, version string) *clusterv1.Machine {
-		obj := versioned(version)
-		obj.UID = uid
-		return obj
-	}
-	passes := func(uid types.UID) bool {
-		return versions.Awaited().Update(event.UpdateEvent{ObjectOld: at(uid, "10"), ObjectNew: at(uid, "11")})
-	}
-	for _, uid := range []types.UID{"a", "b", "c"} {
-		versions.Failed(at(uid, "10"), context.DeadlineExceeded)
-		g.Expect(passes("a")).To(Equal(uid != "c"), "when %s failed", uid)
-		now.SetTime(now.Now().Add(30 * time.Minute))
-	}
-	g.Expect(passes("b")).To(BeTrue(), "within the hour when c failed")
-	g.Expect(passes("c")).To(BeTrue())
-}
-
-// TestACacheThatIsBehindForLong: what is done in the end is done by an old version, so that the event of the own write is looked at.
-func TestACacheThatIsBehindForLong(t *testing.T) {
-	g := NewWithT(t)
-	now := clocktesting.NewFakePassiveClock(time.Now())
-	versions := persist.Versions{Clock: now}
-	versions.Wrote(versioned("10"))
-	now.SetTime(now.Now().Add(time.Minute))
-	g.Expect(versions.Behind(versioned("9"))).To(BeZero())
-	g.Expect(versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("9"), ObjectNew: versioned("10")})).To(BeTrue())
-}
-
-func versioned(version string) *clusterv1.Machine {
-	return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
-}
-
-func TestAwaited(t *testing.T) {
-	g := NewWithT(t)
-	versions := persist.Versions{}
-	awaited := versions.Awaited()
-	at := func(version string) *clusterv1.Machine {
-		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
-	}
-	passes := func(version string) bool {
-		return awaited.Update(event.UpdateEvent{ObjectOld: at("1"), ObjectNew: at(version)})
-	}
-	g.Expect(passes("5")).To(BeFalse(), "nothing written yet")
-
-	versions.Wrote(at("10"))
-	g.Expect(passes("10")).To(BeFalse(), "nobody waits")
-	g.Expect(versions.Behind(at("9"))).To(Equal(time.Millisecond), "the event came between the read and the question")
-	g.Expect(versions.Behind(at("10"))).To(BeZero())
-
-	versions.Wrote(at("20"))
-	g.Expect(versions.Behind(at("10"))).To(BeNumerically(">", time.Second))
-	g.Expect(passes("15")).To(BeFalse(), "another's write from before")
-	g.Expect(passes("20")).To(BeTrue())
-	g.Expect(passes("21")).To(BeFalse(), "woken once")
-
-	versions.Released(at("21"))
-	g.Expect(versions.Behind(at("21"))).To(BeNumerically(">", time.Second), "there is nothing to do until the end comes")
-	g.Expect(passes("22")).To(BeFalse())
-	g.Expect(versions.Behind(at("22"))).To(BeNumerically(">", time.Second))
-
-	versions.Wrote(at("30"))
-	g.Expect(awaited.Delete(event.DeleteEvent{Object: at("29")})).To(BeFalse())
-	g.Expect(versions.Behind(at("29"))).To(BeZero(), "forgotten with the object")
-	g.Expect(awaited.Create(event.CreateEvent{Object: at("30")})).To(BeFalse())
-	g.Expect(awaited.Generic(event.GenericEvent{Object: at("30")})).To(BeFalse())
+	before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}
+	after := before.DeepCopy()
+	after.Labels, after.Spec.ProviderID, after.Status.Phase = map[string]string{"a": "b"}, "p", "Running"
+	c, _ := fakeClient(g)
+	base, err := persist.Object(t.Context(), c, before, after, status)
+	g.Expect(err).To(MatchError(HavePrefix("patching Machine ns/other: ")))
+	g.Expect(base).To(BeIdenticalTo(before))
+	g.Expect(after.Labels).To(BeEmpty())
+	g.Expect(after.Spec.ProviderID).To(BeEmpty())
+	g.Expect(after.Status.Phase).To(BeEquivalentTo("Running"))
 }
 
 // fakeClient serves one Machine and counts patches.

@@ -9,7 +9,8 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// passing are the answers of the API server that say nothing about the request: a race that was lost, or too much to do.
+// passing are the answers of the API server that say nothing about the request: a race that was lost, or too much to do. What is
+// no answer, also no error at all, has the first of these reasons.
 var passing = map[metav1.StatusReason]bool{
 	metav1.StatusReasonUnknown: true, metav1.StatusReasonConflict: true, metav1.StatusReasonNotFound: true,
 	metav1.StatusReasonAlreadyExists: true, metav1.StatusReasonTooManyRequests: true, metav1.StatusReasonTimeout: true,
@@ -40,9 +41,6 @@ func RefusalLine(err error) string {
 }
 
 func refusals(err error) []string {
-	if err == nil {
-		return nil
-	}
 	if several, ok := err.(kerrors.Aggregate); ok { //nolint:errorlint // an aggregate that is wrapped is one error, with one text
 		var all []string
 		for _, one := range several.Errors() {

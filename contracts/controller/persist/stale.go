@@ -20,8 +20,8 @@ const (
 	// staleFor is how long an object may be held back at most. A cache catches up within moments; one that never
 	// does, as after the API server was restored from a backup with lower versions, must not hold the object for ever.
 	staleFor = 30 * time.Second
-	// unclearFor is how long a write whose answer was lost is remembered at least. An object may have ended before the failure is taken in,
-	// and no event drops what is remembered of it then.
+	// unclearFor is how long a write is remembered at least whose answer was lost, or that the cache does not show. An object may have ended
+	// before that is taken in, and no event drops what is remembered of it then.
 	unclearFor = time.Hour
 	// atOnce is the wait for a cache that has caught up since the object was read from it.
 	atOnce = time.Millisecond
@@ -55,8 +55,8 @@ type unclearWrite struct {
 type write struct {
 	version string
 	at      time.Time
-	// seen is the newest version that events have shown since; "" when there was none.
-	seen string
+	// seen is true when events have shown this version, or a newer one.
+	seen bool
 	// awaited is true when a reconcile waits for the event of the write.
 	awaited bool
 	// last is true when the write was the end of the object.
@@ -94,7 +94,7 @@ func (v *Versions) markUnclear(before client.Object) {
 // mayHaveTakenEffect is false for what the API server has answered that it did not do: such answers are the client's fault, by their code.
 func mayHaveTakenEffect(err error) bool {
 	var answer apierrors.APIStatus
-	if err == nil || !errors.As(err, &answer) {
+	if !errors.As(err, &answer) {
 		return err != nil
 	}
 	code := answer.Status().Code
@@ -114,12 +114,17 @@ func (v *Versions) remember(uid types.UID, own *write) {
 		v.written = map[types.UID]*write{}
 	}
 	if now := v.now(); now.Sub(v.swept) >= staleFor {
-		// The end of an object may be reported before its last write is remembered.
-		maps.DeleteFunc(v.written, func(_ types.UID, old *write) bool { return now.Sub(old.at) >= staleFor })
+		maps.DeleteFunc(v.written, func(_ types.UID, old *write) bool { return old.over(now) })
 		v.swept = now
 	}
 	v.written[uid] = own
 	delete(v.unclear, uid)
+}
+
+// over reports whether nobody needs to know of a write any more: the cache has shown it, or does not come to that.
+func (w *write) over(now time.Time) bool {
+	age := now.Sub(w.at)
+	return age >= unclearFor || (age >= staleFor && (w.seen || w.last))
 }
 
 // Behind reports whether the object was read from a cache that is older than the last own write, and for how long
@@ -144,7 +149,7 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 	if own.last {
 		return rest
 	}
-	if own.seen != "" && !older(own.seen, own.version) {
+	if own.seen {
 		return atOnce
 	}
 	own.awaited = true
@@ -170,13 +175,12 @@ func (v *Versions) Awaited() predicate.Predicate {
 func (v *Versions) saw(obj client.Object) bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	lost, isUnclear := v.unclear[obj.GetUID()]
-	isUnclear = isUnclear && older(lost.before, obj.GetResourceVersion())
+	isUnclear := older(v.unclear[obj.GetUID()].before, obj.GetResourceVersion())
 	own := v.written[obj.GetUID()]
 	if own == nil || older(obj.GetResourceVersion(), own.version) {
 		return isUnclear
 	}
-	own.seen = obj.GetResourceVersion()
+	own.seen = true
 	awaited := own.awaited
 	own.awaited = false
 	return awaited || isUnclear
@@ -197,7 +201,7 @@ func (v *Versions) now() time.Time {
 	return v.Clock.Now()
 }
 
-// older is false for versions that cannot be compared: they never hold anybody up.
+// older is false for versions that cannot be compared, as one that is not known: they never hold anybody up.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
