@@ -44,6 +44,7 @@ func TestRunners(t *testing.T) {
 		{"the first fails", []outcome.Outcome{outcome.FromError(errBroken), outcome.Continue()}, []int{0}, 0, false, true},
 		{"a later look does not stop the run", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.Continue()}, []int{0, 1}, time.Minute, true, false},
 		{"the earlier deadline holds", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.ContinueAfter(time.Second)}, []int{0, 1}, time.Second, true, false},
+		{"the earlier deadline holds, whichever comes first", []outcome.Outcome{outcome.ContinueAfter(time.Second), outcome.ContinueAfter(time.Minute)}, []int{0, 1}, time.Second, true, false},
 		{"waiting until a deadline stops the run", []outcome.Outcome{outcome.WaitFor(time.Minute), outcome.Continue()}, []int{0}, time.Minute, false, false},
 		{"at once is not never", []outcome.Outcome{outcome.ContinueAfter(0), outcome.Continue()}, []int{0, 1}, time.Millisecond, true, false},
 		{"failing with nil is no failure", []outcome.Outcome{outcome.FromError(nil), outcome.Continue()}, []int{0, 1}, 0, true, false},
@@ -81,10 +82,21 @@ func TestResult(t *testing.T) {
 
 	result, err = outcome.FromError(kerrors.NewAggregate([]error{conflict, conflict})).Result()
 	g.Expect(err).NotTo(HaveOccurred(), "to lose a race is no error")
-	g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+	g.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Second)), "and the next attempt is soon")
 
-	_, err = outcome.FromError(conflict).And(outcome.FromError(errBroken)).Result()
-	g.Expect(err).To(MatchError(ContainSubstring("broken")), "a conflict hides no real failure")
+	for _, both := range []outcome.Outcome{
+		outcome.FromError(conflict).And(outcome.FromError(errBroken)), outcome.FromError(errBroken).And(outcome.FromError(conflict)),
+	} {
+		_, err = both.Result()
+		g.Expect(err).To(MatchError(ContainSubstring("broken")), "a conflict hides no real failure")
+	}
+}
+
+// TestTheOnlyFailureIsPassedOn: as it is, so that whoever gets it can ask what it is.
+func TestTheOnlyFailureIsPassedOn(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(outcome.FromError(conflict).And(outcome.Continue()).Err()).To(BeIdenticalTo(conflict))
+	g.Expect(outcome.Wait().And(outcome.FromError(conflict)).Err()).To(BeIdenticalTo(conflict))
 }
 
 func TestString(t *testing.T) {
