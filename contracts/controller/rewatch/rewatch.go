@@ -102,6 +102,6 @@ func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
 // unreachable reports whether an error is about the way to the API server, or about a server that is not up.
 func unreachable(err error) bool {
 	var broken net.Error
-	return errors.As(err, &broken) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
-		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err) || apierrors.IsServiceUnavailable(err)
+	return errors.As(err, &broken) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err) ||
+		apierrors.IsServiceUnavailable(err)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controller/rewatch"
 )
@@ -28,6 +29,9 @@ type server struct {
 	cache.ListerWatcher
 	failures []error
 	asked    atomic.Int32
+	// watching is the last watch that was begun, and its context.
+	watching *watch.FakeWatcher
+	ctx      context.Context
 }
 
 func (s *server) fail() error {
@@ -42,8 +46,9 @@ func (s *server) ListWithContext(context.Context, metav1.ListOptions) (runtime.O
 	return &corev1.NodeList{}, s.fail()
 }
 
-func (s *server) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return watch.NewFake(), s.fail()
+func (s *server) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	s.watching, s.ctx = watch.NewFake(), ctx
+	return s.watching, s.fail()
 }
 
 // refused is the error of a connection to a port where nobody listens. None is tried: another program may have got the port meanwhile.
@@ -64,6 +69,8 @@ func TestRetrying(t *testing.T) {
 	}{
 		{"an answer", nil, 1, nil},
 		{"a server that is away", []error{refused(), io.ErrUnexpectedEOF}, 3, nil},
+		{"a connection that has stopped to answer", []error{errors.New("http2: client connection lost")}, 2, nil},
+		{"a connection that is reset", []error{os.NewSyscallError("read", syscall.ECONNRESET)}, 2, nil},
 		{"a server that starts", []error{apierrors.NewServiceUnavailable("starting")}, 2, nil},
 		{"an old version, which the informer itself knows to deal with", []error{gone}, 1, gone},
 		{"a missing right", []error{forbidden}, 1, forbidden},
@@ -79,7 +86,7 @@ func TestRetrying(t *testing.T) {
 					return err
 				},
 				func(lw cache.ListerWatcherWithContext) error {
-					_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+					_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](600)})
 					return err
 				},
 			} {
@@ -94,6 +101,19 @@ func TestRetrying(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAWatchThatIsStopped: nothing is left of it, neither its stream nor its request.
+func TestAWatchThatIsStopped(t *testing.T) {
+	g := NewWithT(t)
+	s := &server{}
+	began, err := cache.ToListerWatcherWithContext(rewatch.Retrying(s)).
+		WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](600)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.ctx.Err()).NotTo(HaveOccurred())
+	began.Stop()
+	g.Expect(s.watching.IsStopped()).To(BeTrue())
+	g.Expect(s.ctx.Err()).To(HaveOccurred())
 }
 
 // TestRetriesEndWithTheirContext: nothing goes on when the informer is stopped.
@@ -117,4 +137,5 @@ func TestAttemptsGoOnEveryFewSeconds(t *testing.T) {
 	g.Expect(delays[0]).To(BeNumerically("<", time.Second), "short outages are the usual ones")
 	g.Expect(delays).To(HaveEach(BeNumerically("<=", 6*time.Second)))
 	g.Expect(delays[10:]).To(HaveEach(BeNumerically(">=", 4*time.Second)), "a server that starts is not flooded")
+	g.Expect(delays[10:]).NotTo(HaveEach(delays[10]), "the informers do not come back in step")
 }
