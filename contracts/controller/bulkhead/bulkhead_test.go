@@ -157,3 +157,20 @@ func TestWhoHasEnteredIsNotWoken(t *testing.T) {
 	second()
 	g.Expect(woken).To(Equal([]string{"2"}))
 }
+
+// TestWhoWaitsIsNotForgottenWhenNobodyIsInside: more wait than there are places; each gets its turn.
+func TestWhoWaitsIsNotForgottenWhenNobodyIsInside(t *testing.T) {
+	g := NewWithT(t)
+	var woken []string
+	b := bulkhead.ForWorkers[string](4).Waking(func(object types.NamespacedName) { woken = append(woken, object.Name) })
+	leave, _ := b.Enter("a")
+	for _, name := range []string{"1", "2"} {
+		_, entered := b.EnterFor("a", types.NamespacedName{Name: name})
+		g.Expect(entered).To(BeFalse())
+	}
+	leave()
+	leave, entered := b.EnterFor("a", types.NamespacedName{Name: "1"})
+	g.Expect(entered).To(BeTrue())
+	leave()
+	g.Expect(woken).To(Equal([]string{"1", "2"}))
+}

@@ -34,6 +34,22 @@ func TestSetKeepsTheTransitionTime(t *testing.T) {
 	g.Expect(conditions.Changes(list, conditions.True("Other", "Ready", ""))).To(BeTrue())
 }
 
+func TestStatuses(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(conditions.True("T", "R", "m")).To(Equal(metav1.Condition{Type: "T", Status: "True", Reason: "R", Message: "m"}))
+	g.Expect(conditions.False("T", "R", "m")).To(Equal(metav1.Condition{Type: "T", Status: "False", Reason: "R", Message: "m"}))
+	g.Expect(conditions.Unknown("T", "R", "m")).To(Equal(metav1.Condition{Type: "T", Status: "Unknown", Reason: "R", Message: "m"}))
+}
+
+// TestLimitsOfTheAPI: the API server refuses a status with a longer message.
+func TestLimitsOfTheAPI(t *testing.T) {
+	g := NewWithT(t)
+	const newer, older = 32768, 10240
+	g.Expect(conditions.Message(strings.Repeat("m", newer))).To(HaveLen(newer), "no more is left out than need be")
+	g.Expect(conditions.Message(strings.Repeat("m", newer+1))).To(HaveLen(newer))
+	g.Expect(conditions.MaxOlderMessage).To(Equal(older))
+}
+
 func TestSummarize(t *testing.T) {
 	as := conditions.Summary{Type: "Ready", Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"}
 	parts := []conditions.Part{{Type: "A"}, {Type: "Deleting", Negative: true}, {Type: "Check", Optional: true}}

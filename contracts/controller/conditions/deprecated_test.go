@@ -25,7 +25,9 @@ func TestToV1Beta1(t *testing.T) {
 		{Type: "Paused", Status: "False", Reason: "NotPaused", LastTransitionTime: at},
 	}
 	foreign := clusterv1.Condition{Type: "EtcdPodHealthy", Status: "True", LastTransitionTime: at}
-	got := conditions.ToV1Beta1(list, clusterv1.Conditions{foreign, {Type: "Ready", Status: "True"}}, types...)
+	before := clusterv1.Conditions{{Type: "Ready", Status: "True"}, foreign}
+	got := conditions.ToV1Beta1(list, before, types...)
+	g.Expect(before).To(Equal(clusterv1.Conditions{{Type: "Ready", Status: "True"}, foreign}), "what was read stays as it is, to compare with")
 	g.Expect(got).To(Equal(clusterv1.Conditions{
 		{Type: "Ready", Status: "False", Severity: "Info", Reason: "NotReady", Message: "m", LastTransitionTime: at},
 		{Type: "BootstrapReady", Status: "True", LastTransitionTime: at},
@@ -53,4 +55,7 @@ func TestOlderFailure(t *testing.T) {
 	reason, message = conditions.OlderFailure[capierrors.MachineStatusError]("", "m")
 	g.Expect(reason).To(BeNil())
 	g.Expect(message).To(HaveValue(Equal("m")))
+	reason, message = conditions.OlderFailure[capierrors.MachineStatusError]("CreateError", "")
+	g.Expect(reason).To(HaveValue(Equal(capierrors.CreateMachineError)))
+	g.Expect(message).To(BeNil())
 }

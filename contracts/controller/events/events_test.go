@@ -13,11 +13,12 @@ import (
 )
 
 func TestCut(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(events.MaxNote).To(Equal(1024), "the API server refuses a longer one")
 	for _, note := range []string{
 		"", "short", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ä", 512), strings.Repeat("ä", 600),
 		"x" + strings.Repeat("€", 500), "xy" + strings.Repeat("𝄞", 500),
 	} {
-		g := NewWithT(t)
 		got := events.Cut(note)
 		g.Expect(len(got)).To(BeNumerically("<=", events.MaxNote))
 		g.Expect(utf8.ValidString(got)).To(BeTrue())
@@ -25,9 +26,15 @@ func TestCut(t *testing.T) {
 			g.Expect(got).To(Equal(note))
 		} else {
 			g.Expect(len(got)).To(BeNumerically(">", events.MaxNote-8), "no more is left out than need be")
+			g.Expect(got).To(HaveSuffix("…"), "to be seen as cut")
 			g.Expect(note).To(HavePrefix(strings.TrimSuffix(got, "…")))
 		}
 	}
+}
+
+// TestCutOfWhatIsNoText: a message of a cloud may be anything.
+func TestCutOfWhatIsNoText(t *testing.T) {
+	NewWithT(t).Expect(events.Cut(strings.Repeat("\x80", 2000))).To(Equal("…"), "there is no border of a character in it")
 }
 
 type kept struct {

@@ -33,5 +33,10 @@ func TestTheUpdateThatTakesAnObjectAwayPasses(t *testing.T) {
 	g.Expect(passes("a", "b")).To(BeTrue())
 	g.Expect(passes("b", "a")).To(BeTrue())
 	g.Expect(passes("b", "b")).To(BeFalse())
-	g.Expect(predicates.HasWatchLabel("a").Create(event.CreateEvent{Object: labelled("b")})).To(BeFalse())
+	for _, value := range []string{"a", "b"} {
+		has, own := predicates.HasWatchLabel("a"), value == "a"
+		g.Expect(has.Create(event.CreateEvent{Object: labelled(value)})).To(Equal(own))
+		g.Expect(has.Delete(event.DeleteEvent{Object: labelled(value)})).To(Equal(own))
+		g.Expect(has.Generic(event.GenericEvent{Object: labelled(value)})).To(Equal(own))
+	}
 }
