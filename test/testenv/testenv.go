@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,19 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"millwright.dev/test/controlplane"
-)
-
-// CRDs names a directory of custom resource definitions, relative to the root of the repository.
-type CRDs string
-
-// The directories that `make generate` fills.
-const (
-	CoreCRDs        CRDs = "config/core/crd/generated"
-	AWSCRDs         CRDs = "config/providers/aws/crd"
-	GCPCRDs         CRDs = "config/providers/gcp/crd"
-	AzureCRDs       CRDs = "config/providers/azure/crd"
-	CloudConfigCRDs CRDs = "config/bootstrap/cloudconfig/crd"
-	ExampleCRDs     CRDs = "test/clouds/example/provider/config/crd"
 )
 
 // Options say what the API server has and how it is started.
@@ -69,18 +57,17 @@ func Start(o Options) (*Env, error) {
 	}
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
-		CRDs:                  o.Objects,
-		ErrorIfCRDPathMissing: true,
+		CRDs:                  slices.Clone(o.Objects),
 		// envtest's 20 seconds are not enough on a computer that does much else, and another try finds what the first has left.
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
 	}
 	for _, directory := range o.CRDs {
-		path := filepath.Join(Root(), string(directory))
-		if files, _ := filepath.Glob(filepath.Join(path, "*.yaml")); len(files) == 0 {
-			return nil, errors.Errorf("%s has no CRDs: run `make generate`", path)
+		definitions, err := directory.Definitions()
+		if err != nil {
+			return nil, err
 		}
-		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
+		env.CRDs = append(env.CRDs, definitions...)
 	}
 	tokens, token, err := writeToken()
 	if err != nil {

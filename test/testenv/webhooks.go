@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/pkg/errors"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -16,10 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"millwright.dev/config"
 )
 
 // webhookManifests are those that are installed with the core.
-const webhookManifests = "config/core/webhook"
+const webhookManifests = "core/webhook"
 
 // coreNamespace is where the core is installed, and webhookSecret the one with the certificate of its webhooks.
 const (
@@ -116,7 +116,7 @@ func (e *Env) RemoveWebhooks(ctx context.Context) error {
 
 // readYAML reads a manifest, with the Service in it replaced by a URL.
 func readYAML(name string, port int, into any) error {
-	content, err := os.ReadFile(filepath.Join(Root(), webhookManifests, name))
+	content, err := config.Manifests.ReadFile(webhookManifests + "/" + name)
 	if err != nil {
 		return errors.Wrap(err, "reading a manifest of the webhooks")
 	}

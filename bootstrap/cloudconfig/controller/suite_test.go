@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
+	"millwright.dev/config"
 	"millwright.dev/contracts/remote"
 	"millwright.dev/test/testenv"
 )
@@ -54,7 +54,7 @@ func prepareTarget() error {
 	if err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config/target-cluster/join_requests.yaml"))
+	manifest, err := config.Manifests.ReadFile("target-cluster/join_requests.yaml")
 	if err != nil {
 		return err
 	}
