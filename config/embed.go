@@ -1,5 +1,5 @@
-// Package config has custom resource definitions and manifests of this directory, for tests. They are compiled in: what a test program reads before
-// its first test begins, as it does to start an API server, is not among the inputs by which the go command decides whether a
+// Package config has custom resource definitions and manifests of this directory, for tests. They are compiled in: what a test program
+// reads before its first test begins, as it does to start an API server, is not among the inputs by which the go command decides whether a
 // cached result still holds.
 package config
 
