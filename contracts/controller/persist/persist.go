@@ -8,6 +8,8 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -65,7 +67,16 @@ func patchStatus[O client.Object, S any](
 	if err := c.Status().Patch(ctx, after, patch); err != nil {
 		return false, errors.Wrapf(err, "patching the status of %s", NameOf(base))
 	}
+	if after.GetUID() != base.GetUID() {
+		return false, replaced(base)
+	}
 	return true, nil
+}
+
+// replaced is the conflict that the API server does not find, as it compares no UIDs when a status is patched: what has the status now was
+// created since the object was read. Its own status is written once it is.
+func replaced(obj client.Object) error {
+	return apierrors.NewConflict(schema.GroupResource{}, obj.GetName(), errors.Errorf("another object has the name of %s now", NameOf(obj)))
 }
 
 // NameOf names an object in messages for users, for example "Machine default/worker-1". Its type has the name of its kind.
