@@ -108,10 +108,10 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 	lease := client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}
 	if o.LeaderElect {
 		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), lease); err != nil {
-			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last at work")
+			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last running")
 		}
 		if err := freezer.RecordAbsence(ctx, mgr.GetClient(), lease); err != nil {
-			mgr.GetLogger().Error(err, "That no core was at work cannot be recorded, and is forgotten if this one ends soon")
+			mgr.GetLogger().Error(err, "It cannot be recorded that no core was running; it is forgotten if this process exits soon")
 		}
 	}
 	err := mgr.Add(&freeze.Probe{

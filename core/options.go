@@ -100,15 +100,15 @@ func (o *options) addTargetFlags(flags *pflag.FlagSet) {
 		"Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).",
 	)
 	flags.DurationVar(&o.remoteConnectionGrace, "remote-connection-grace-period", 50*time.Second,
-		"How long the condition RemoteConnectionProbe of a Cluster stays True after its API server has answered last.")
+		"How long the condition RemoteConnectionProbe of a Cluster stays True after its API server last answered.")
 	flags.DurationVar(&o.remoteConditionsGrace, "remote-conditions-grace-period", 5*time.Minute,
-		"How long conditions about Nodes stay after the API server of the target cluster has answered last.")
+		"How long conditions about Nodes keep their values after the API server of the target cluster last answered.")
 	flags.IntVar(&o.clusterConcurrency, "cluster-concurrency", 50, "Clusters to reconcile at once.")
 	flags.IntVar(
 		&o.targetConcurrency,
 		"clustercache-concurrency",
 		10,
-		"Clusters to begin connecting to at once; connecting itself is not limited.",
+		"How many connections to Clusters are begun at once; connecting itself is not limited.",
 	)
 }
 
@@ -123,21 +123,21 @@ func (o *options) addMachineFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.pvDetachTimeout, "machine-pv-detach-timeout", drain.DefaultDetachTimeout,
 		"How long the volumes of an evicted pod may take to be detached, after its grace period, until the next pod with volumes is evicted.")
 	flags.DurationVar(&o.pvReattachTimeout, "machine-pv-reattach-timeout", drain.DefaultReattachTimeout,
-		"How long they may then take to be attached to another Node.")
+		"How long volumes may take, once they are detached, to be attached to another Node until the next pod with volumes is evicted.")
 	flags.BoolVar(&o.preserveByNode, "machine-preserve-by-node-annotation", false,
 		"Have the annotation "+machines.PreserveAnnotation+" on a Node count as on its Machine, as the Machine Controller Manager does. "+
-			"The kubelet of the Node may set it, too, and so delay the deletion of a machine that is not to be trusted any more.")
+			"The kubelet of the Node can set it, too, and so delay the deletion of a machine that is no longer trusted.")
 	flags.StringSliceVar(
 		&o.syncLabelTexts,
 		"additional-sync-machine-labels",
 		nil,
-		"Regular expressions of further labels that go from a Machine to its Node, by key.",
+		"Regular expressions for the keys of further labels to copy from a Machine to its Node.",
 	)
 	flags.StringSliceVar(
 		&o.syncAnnotationTexts,
 		"additional-sync-machine-annotations",
 		nil,
-		"Regular expressions of further annotations that go from a Machine to its Node, by key.",
+		"Regular expressions for the keys of further annotations to copy from a Machine to its Node.",
 	)
 }
 
@@ -146,11 +146,11 @@ func (o *options) addSetFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineSetConcurrency, "machineset-concurrency", 50, "MachineSets to reconcile at once.")
 	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
 	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
-		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
+		"Checks that a control plane must pass before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
 	flags.DurationVar(&o.preserveTimeout, "machine-preserve-timeout", machineset.DefaultPreserveTimeout,
-		"How long Machines stay that are kept for inspection.")
+		"How long Machines are kept for inspection.")
 	flags.IntVar(&o.preserveFailedMax, "machine-preserve-failed-max", 0,
-		"How many failed Machines of a MachineDeployment are kept for inspection without being asked for.")
+		"How many failed Machines of a MachineDeployment are kept for inspection without an annotation that asks for it.")
 	flags.BoolVar(
 		&o.keepOutdatedFromScaleDown,
 		"autoscaler-scaledown-annotation-during-rollout",

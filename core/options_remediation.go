@@ -15,11 +15,11 @@ func (o *options) addRemediationFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.remediation.MaxInFlightPerCluster, "remediation-max-in-flight-per-cluster", defaults.MaxInFlightPerCluster,
 		"How many Machines of a Cluster may be replaced at once, over all its MachineDeployments. Without limit when empty.")
 	flags.StringVar(&o.remediation.StopAbove, "remediation-stop-above", defaults.StopAbove,
-		"While more Machines of a Cluster are unhealthy than this number or percentage, rounded down, none is replaced.")
+		"No Machine of a Cluster is replaced while more of them are unhealthy than this number or percentage, rounded down.")
 	flags.IntVar(&o.remediation.Max, "remediation-max-retry", defaults.Max,
-		"How often a replacement that became unhealthy itself is replaced again; -1 for no limit.")
+		"How many times in a row a replacement that became unhealthy is replaced again; -1 for no limit.")
 	flags.DurationVar(&o.remediation.Period, "remediation-retry-period", defaults.Period,
-		"The time from one replacement to the next retry.")
+		"How long to wait after a replacement before the next retry.")
 	flags.DurationVar(&o.remediation.MinHealthy, "remediation-min-healthy-period", defaults.MinHealthy,
-		"How long a replacement must have been available for what happens to it then to be no retry.")
+		"How long a replacement must have been available so that replacing it later does not count as a retry.")
 }

@@ -48,7 +48,7 @@ func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f.Expect(f.own(stray)).To(HaveLen(1))
 
 	f.annotate(`{"metadata":{"annotations":{"` + overshoot.UnfreezeAnnotation + `":""}}}`)
-	f.awaitFrozen(overshoot.OvershootReason, "Somebody has asked for its end, but taking the annotation away is refused", "marks need a ticket")
+	f.awaitFrozen(overshoot.OvershootReason, "An annotation asks for its end, but removing the annotation is refused", "marks need a ticket")
 	f.Expect(f.own(stray)).To(HaveLen(1))
 
 	lift()

@@ -37,7 +37,7 @@ func (o *webhookOptions) addFlags(flags *pflag.FlagSet) {
 			certificates.Annotation+".",
 	)
 	flags.StringVar(&o.certDir, "webhook-cert-dir", "",
-		"A directory with the certificate of the webhook server; the core then creates no certificate, and publishes no authority.")
+		"A directory with the certificate of the webhook server; the core then neither creates a certificate nor publishes a CA bundle.")
 	flags.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "The file with the certificate in that directory.")
 	flags.StringVar(&o.keyName, "webhook-key-name", "tls.key", "The file with the private key in that directory.")
 }

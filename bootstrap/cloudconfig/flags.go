@@ -36,7 +36,7 @@ func newOptions() *options {
 // program is the process of the manager.
 func (o *options) program() manager.Program {
 	return manager.Program{
-		Summary: "makes the user data of Machines, and lets them join their clusters", Options: o.Options,
+		Summary: "creates the user data of Machines, and lets them join their clusters", Options: o.Options,
 		AddFlags: o.add, Complete: o.complete,
 		Run: func(ctx context.Context) error { return run(ctx, o) },
 	}
@@ -51,26 +51,26 @@ func (o *options) add(fs *pflag.FlagSet) {
 		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+
 			"; when empty, each Cluster has a Secret with its own.",
 	)
-	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target cluster.")
-	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target cluster in one burst.")
-	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs that are reconciled at the same time.")
+	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
+	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
+	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs to reconcile at once.")
 	fs.IntVar(
 		&o.targetConcurrency,
 		"clustercache-concurrency",
 		100,
-		"Clusters to begin connecting to at once; connecting itself is not limited.",
+		"How many connections to Clusters are begun at once; connecting itself is not limited.",
 	)
 	fs.DurationVar(
 		&o.cleanupTimeout,
 		"target-cleanup-timeout",
 		5*time.Minute,
-		"Time that a deleted CloudConfig waits for a target cluster that cannot be reached.",
+		"How long a deleted CloudConfig waits for a target cluster that cannot be reached.",
 	)
 	fs.DurationVar(
 		&o.joinOverdueAfter,
 		"join-overdue-after",
 		controller.DefaultJoinOverdueAfter,
-		"Time from the provider ID of a machine, with which it can join, until it is reported that it has not.",
+		"How long a machine may take to join, from its provider ID on, before it is reported as overdue.",
 	)
 	fs.StringVar(
 		&o.targetNamespace,

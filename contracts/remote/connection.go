@@ -164,13 +164,13 @@ func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return c.Failed(Unauthorized, "the kubeconfig does not allow to list "+c.options.Probe.Name, err)
+		return c.Failed(Unauthorized, "the kubeconfig does not allow listing "+c.options.Probe.Name, err)
 	case apierrors.IsUnauthorized(err):
 		return c.Failed(Unauthorized, "the API server does not accept the credentials of the kubeconfig", err)
 	case errors.As(err, &status) && status.Status().Code > 0:
 		return c.Failed(
 			Unreachable,
-			fmt.Sprintf("the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code),
+			fmt.Sprintf("the server does not answer like a Kubernetes API server: the probe got HTTP status %d", status.Status().Code),
 			err,
 		)
 	}

@@ -218,7 +218,7 @@ func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (j
 		key: key, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
 		lastSuccess: c.started,
 		clusters:    map[types.NamespacedName]bool{cluster: true},
-		failure:     &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
+		failure:     &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being established"},
 	}
 	c.runners[key] = created
 	log := ctrl.Log.WithName("remote")

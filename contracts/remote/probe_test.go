@@ -25,7 +25,7 @@ func TestProbe(t *testing.T) {
 		{name: "a load balancer without a backend", version: 404, root: 404, reason: Unreachable, message: "404"},
 		{name: "an API server that starts", version: 503, root: 503, reason: Unreachable, message: "503"},
 		{name: "refused credentials", version: 401, root: 401, reason: Unauthorized, message: "credentials"},
-		{name: "an identity without any right", version: 403, root: 403, reason: Unauthorized, message: "list Nodes"},
+		{name: "an identity without any right", version: 403, root: 403, reason: Unauthorized, message: "listing Nodes"},
 		{name: "an identity that may not read the version", version: 403, root: 200},
 	} {
 		t.Run(test.name, func(t *testing.T) {

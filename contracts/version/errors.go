@@ -34,6 +34,6 @@ type NoContractError struct {
 
 // Error names the CRD and the labels it lacks.
 func (e *NoContractError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s of kind %s has no label %s or %s: the provider keeps no contract that this core knows",
+	return fmt.Sprintf("CustomResourceDefinition %s of kind %s has no label %s or %s: the provider implements no contract that this core knows",
 		e.CRD, e.GroupKind, Label(V1Beta2), Label(V1Beta1))
 }

@@ -33,7 +33,7 @@ func (s *scope) setConditions() outcome.Outcome {
 	}
 	if s.finalizerRefused != nil {
 		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
-			"The finalizer "+clusterv1.ClusterFinalizer+" cannot be added, and nothing is done for the Cluster without it: "+
+			"The finalizer "+clusterv1.ClusterFinalizer+" cannot be added, and the Cluster is not reconciled without it: "+
 				s.finalizerRefused.Error()))
 		return outcome.Continue()
 	}

@@ -58,7 +58,7 @@ func (s *scope) unfreezeProblem() string {
 	if s.unfreezeRefused == nil {
 		return ""
 	}
-	return "The annotation " + freeze.UnfreezeAnnotation + " ends nothing, since taking it away is refused: " +
+	return "The annotation " + freeze.UnfreezeAnnotation + " has no effect yet, since removing it is refused: " +
 		persist.Refusal(s.unfreezeRefused)
 }
 

@@ -184,7 +184,7 @@ func TestAnAuthorityThatCannotBeUsed(t *testing.T) {
 	}{
 		"without a key":     {func(s *corev1.Secret) { delete(s.Data, "tls.key") }, "it has no tls.key"},
 		"another Cluster's": {func(s *corev1.Secret) { s.Labels[clusterv1.ClusterNameLabel] = "other" }, `labelled as one of Cluster "other"`},
-		"something else":    {func(s *corev1.Secret) { s.Data = map[string][]byte{"value": []byte("x")} }, "tls.crt is no certificate"},
+		"something else":    {func(s *corev1.Secret) { s.Data = map[string][]byte{"value": []byte("x")} }, "tls.crt is not a certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := core.Namespace(t)

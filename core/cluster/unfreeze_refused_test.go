@@ -32,7 +32,7 @@ func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
 	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.RestoreSuspectedReason))
-		g.Expect(message(c, remediationAllowed)).To(And(ContainSubstring("as Machines that are not there"), ContainSubstring(why)))
+		g.Expect(message(c, remediationAllowed)).To(And(ContainSubstring("as Machines that do not exist"), ContainSubstring(why)))
 		g.Expect(message(c, "Available")).NotTo(ContainSubstring("controlPlaneEndpoint"))
 		g.Expect(c.Annotations).To(HaveKey(freeze.UnfreezeAnnotation))
 		g.Expect(frozen(t, freeze.RestoreSuspectedReason)).To(BeNumerically(">=", 1))

@@ -66,11 +66,11 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, pkgerrors.Wrap(err, "failed to make an HTTP client for the target cluster")
+		return nil, pkgerrors.Wrap(err, "failed to create an HTTP client for the target cluster")
 	}
 	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
-		return nil, pkgerrors.Wrap(err, "failed to make a metadata client for the target cluster")
+		return nil, pkgerrors.Wrap(err, "failed to create a metadata client for the target cluster")
 	}
 	config.ContentConfig.ContentType = runtime.ContentTypeProtobuf
 	config.ContentConfig.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -80,7 +80,7 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	t.storage, errs[1] = storagev1client.NewForConfigAndClient(config, httpClient)
 	t.policy, errs[2] = policyv1client.NewForConfigAndClient(config, httpClient)
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, pkgerrors.Wrap(err, "failed to make a client for the target cluster")
+		return nil, pkgerrors.Wrap(err, "failed to create a client for the target cluster")
 	}
 	t.attachments, t.volumes, t.budgets, t.namespaces = newAttachments(t), newVolumes(t), newBudgets(t), newNamespaces(t)
 	return t, nil

@@ -36,7 +36,7 @@ func MustLive(ctx context.Context, apiReader client.Reader, owner client.Object,
 	live, err := Live(ctx, apiReader, owner, gvk)
 	if err == nil && live == nil {
 		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, owner.GetName(),
-			errors.New("the cache shows an owner that the API server has no more"))
+			errors.New("the cache has an owner that no longer exists"))
 	}
 	return err
 }

@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 		"ours beside MCM's":             {nil, map[string]string{MCMCreationTimeoutAnnotation: "1h", CreationTimeoutAnnotation: "2h"}, 2 * time.Hour, 10 * time.Minute},
 		"the Machine's":                 {map[string]string{CreationTimeoutAnnotation: "3h", HealthTimeoutAnnotation: "5m"}, map[string]string{CreationTimeoutAnnotation: "2h", HealthTimeoutAnnotation: "1m"}, 3 * time.Hour, 5 * time.Minute},
 		"none for this one":             {map[string]string{CreationTimeoutAnnotation: "0", HealthTimeoutAnnotation: "0"}, nil, 0, 0},
-		"what is no duration":           {map[string]string{CreationTimeoutAnnotation: "soon", HealthTimeoutAnnotation: "-5m"}, nil, 20 * time.Minute, 10 * time.Minute},
+		"what is not a duration":        {map[string]string{CreationTimeoutAnnotation: "soon", HealthTimeoutAnnotation: "-5m"}, nil, 20 * time.Minute, 10 * time.Minute},
 		"an empty one on a Machine":     {map[string]string{CreationTimeoutAnnotation: ""}, map[string]string{CreationTimeoutAnnotation: "2h"}, 2 * time.Hour, 10 * time.Minute},
 		"nothing of others' annotation": {map[string]string{"x": "1h"}, nil, 20 * time.Minute, 10 * time.Minute},
 	} {

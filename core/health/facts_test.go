@@ -124,7 +124,7 @@ func notReadyByMachine(f *Facts) {
 	withCondition(clusterv1.MachineNodeReadyCondition, "False", "NodeNotReady", time.Hour)(f)
 }
 
-func unconfirmed(f *Facts) { f.Unconfirmed = "Node n is not as the cache has it" }
+func unconfirmed(f *Facts) { f.Unconfirmed = "Node n differs from the cached one" }
 
 func unreadable(f *Facts) { f.Unreadable = "no connection" }
 

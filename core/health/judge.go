@@ -170,7 +170,7 @@ func (s *findings) startup(p Policy, f Facts) {
 	// It was launched before it came to this API server without its status, as by a move. How long its provider is away here says nothing
 	// of the machine, which runs.
 	if f.Machine.Spec.ProviderID != "" && !ptr.Deref(f.Machine.Status.Initialization.InfrastructureProvisioned, false) {
-		s.pending = "Waiting for the infrastructure provider to look at " + f.Machine.Spec.ProviderID + ", which was launched before"
+		s.pending = "Waiting for the infrastructure provider to observe " + f.Machine.Spec.ProviderID + ", which was launched before"
 		return
 	}
 	since := f.History.since(machineExistence, "", f.Machine.CreationTimestamp.Time, f.Now)

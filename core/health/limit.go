@@ -54,7 +54,7 @@ func limit(allowed bool, more int, message string) Limit {
 
 // parseRange reads a range such as [3-5].
 func parseRange(text string) (least, most int, err error) {
-	problem := errors.Errorf("spec.remediation.triggerIf.unhealthyInRange %q is no range such as [3-5]: correct it", text)
+	problem := errors.Errorf("spec.remediation.triggerIf.unhealthyInRange %q is not a range such as [3-5]: correct it", text)
 	from, to, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), "-")
 	if !ok {
 		return 0, 0, problem

@@ -40,7 +40,7 @@ func (s *findings) lost(f Facts) {
 			f.History.since(lossOf, kind, c.LastTransitionTime.Time, f.Now), grace)
 	}
 	if reason := failure(f.Machine); reason != "" && !reported {
-		s.add(clusterv1.MachineHealthCheckUnhealthyMachineReason, "Its provider reports that the Machine has failed for good ("+reason+")", f.Now)
+		s.add(clusterv1.MachineHealthCheckUnhealthyMachineReason, "The infrastructure provider reports a terminal failure ("+reason+")", f.Now)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestWhatIsLostForGoodWaitsForNoGrace(t *testing.T) {
 // TestALossIsReportedOnce although both contracts report it.
 func TestALossIsReportedOnce(t *testing.T) {
 	got := Judge(policy(), facts(terminated, failedWith("CreateError", "gone")))
-	NewWithT(t).Expect(got.Message).To(And(ContainSubstring("InstanceTerminated"), Not(ContainSubstring("has failed for good"))))
+	NewWithT(t).Expect(got.Message).To(And(ContainSubstring("InstanceTerminated"), Not(ContainSubstring("terminal failure"))))
 }
 
 // TestAFailureWithoutAReason is one.

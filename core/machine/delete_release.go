@@ -17,7 +17,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	if err := s.RemoveFinalizer(ctx, clusterv1.MachineFinalizer); err != nil {
 		refusal := persist.Refusal(err)
 		s.skipSave = refusal == ""
-		s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Everything of the machine is deleted, but the API server refuses to let the object go: " + refusal}
+		s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Everything of the machine is deleted, but the API server refuses to remove the finalizer: " + refusal}
 		return outcome.FromError(err)
 	}
 	if !s.unfinalized() {

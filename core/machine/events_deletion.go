@@ -87,7 +87,7 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 		note += " by force"
 	}
 	if len(result.LeftOwners) > 0 {
-		note += " but for Pods of " + result.Left()
+		note += " except Pods of " + result.Left()
 	}
 	if s.Now.Sub(began)-result.Age < drainSettling {
 		note += " (" + machines.Plural(result.Evicted, "Pod") + " evicted)"

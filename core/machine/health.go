@@ -15,6 +15,6 @@ func (r *Reconciler) addHealth(ctx context.Context, s *scope) {
 		return
 	}
 	if err := r.AddHealth(ctx, s.cluster, s.Object, s.Now); err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("The health checks were not asked, and write themselves what they find", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("The health assessment is not part of this write; the health checks write it themselves", "reason", err.Error())
 	}
 }

@@ -47,9 +47,9 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 	}
 	if err != nil {
 		s.preservedErr = err
-		return outcome.FromError(errors.Wrap(err, "deleting the Machine that is not to be preserved any more"))
+		return outcome.FromError(errors.Wrap(err, "deleting the Machine that is no longer preserved"))
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted the Machine, which is not to be preserved any more", "until", until)
+	ctrl.LoggerFrom(ctx).Info("Deleted the Machine, which is no longer preserved", "until", until)
 	r.Recorder.Eventf(s.Original, nil, corev1.EventTypeNormal, PreservationEndedReason, "Delete", "%s", preservationEnded(ended, until))
 	return outcome.Wait()
 }
@@ -73,11 +73,11 @@ func (s *scope) preservedCondition() metav1.Condition {
 		return conditions.True(PreservedCondition, PreservationEndedReason, "The Machine cannot be deleted: "+s.preservedErr.Error())
 	case !ok:
 		return conditions.True(PreservedCondition, PreservedForEverReason, fmt.Sprintf(
-			"Kept for inspection indefinitely, and counts as no replica of %s: annotation %s is no time like %s. Correct it, or delete the Machine",
+			"Kept for inspection indefinitely, and is not counted as a replica of %s: annotation %s is not a time like %s. Correct it, or delete the Machine",
 			of, machines.PreserveUntilAnnotation, s.Now.UTC().Format(time.RFC3339))+s.refusedCordon())
 	}
 	return conditions.True(PreservedCondition, PreservedReason, fmt.Sprintf(
-		"Kept for inspection until %s, and counts as no replica of %s. Delete the Machine to end that, or change annotation %s",
+		"Kept for inspection until %s, and is not counted as a replica of %s. Delete the Machine to end that, or change annotation %s",
 		until.UTC().Format(time.RFC3339), of, machines.PreserveUntilAnnotation)+s.refusedCordon())
 }
 

@@ -62,8 +62,8 @@ func TestPreservedCondition(t *testing.T) {
 			text: "\nIts Node n cannot be cordoned and tainted, and may take pods: policy says no"},
 		{machine: machine("soon"), refused: errors.New("policy says no"), reason: PreservedForEverReason, text: "policy says no"},
 		{machine: &clusterv1.Machine{}},
-		{machine: machine("2026-11-27T12:00:00Z"), reason: PreservedReason, text: "until 2026-11-27T12:00:00Z, and counts as no replica of workers"},
-		{machine: machine("soon"), reason: PreservedForEverReason, text: "is no time like 2026-11-23T12:00:00Z"},
+		{machine: machine("2026-11-27T12:00:00Z"), reason: PreservedReason, text: "until 2026-11-27T12:00:00Z, and is not counted as a replica of workers"},
+		{machine: machine("soon"), reason: PreservedForEverReason, text: "is not a time like 2026-11-23T12:00:00Z"},
 		{machine: machine("2026-11-22T12:00:00Z"), err: errors.New("policy says no"), reason: PreservationEndedReason, text: "policy says no"},
 	} {
 		g := NewWithT(t)

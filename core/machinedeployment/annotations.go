@@ -47,7 +47,7 @@ func historyLimit(deployment *clusterv1.MachineDeployment) (int, string) {
 	limit, err := strconv.Atoi(value)
 	if err != nil || limit < 0 {
 		return DefaultRevisionHistoryLimit, fmt.Sprintf(
-			"annotation %s %q is no whole number, %d is assumed: use one like 2", RevisionHistoryLimitAnnotation, value, DefaultRevisionHistoryLimit)
+			"annotation %s %q is not a whole number, %d is assumed: use one like 2", RevisionHistoryLimitAnnotation, value, DefaultRevisionHistoryLimit)
 	}
 	return limit, ""
 }
@@ -61,7 +61,7 @@ func progressDeadline(deployment *clusterv1.MachineDeployment) (time.Duration, s
 	deadline, err := time.ParseDuration(value)
 	if err != nil || deadline < 0 {
 		return DefaultProgressDeadline, fmt.Sprintf(
-			"annotation %s %q is no duration, %s is assumed: use one like 15m", ProgressDeadlineAnnotation, value, DefaultProgressDeadline)
+			"annotation %s %q is not a duration, %s is assumed: use one like 15m", ProgressDeadlineAnnotation, value, DefaultProgressDeadline)
 	}
 	return deadline, ""
 }

@@ -42,7 +42,7 @@ func idleSets(s *scope) []string {
 		machines := s.machines[set.UID]
 		busy := slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
 		if len(machines) != desired(set) && !busy && len(blockedSets(&scope{sets: []*clusterv1.MachineSet{set}})) == 0 {
-			lines = append(lines, fmt.Sprintf("MachineSet %s: %d Machines exist, %d are wanted", set.Name, len(machines), desired(set)))
+			lines = append(lines, fmt.Sprintf("MachineSet %s: %d Machines exist, %d are desired", set.Name, len(machines), desired(set)))
 		}
 	}
 	return lines

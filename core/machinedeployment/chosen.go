@@ -31,7 +31,7 @@ func (d *draft) takeChosenDownTo(wanted, minimum int, sets []*setView) {
 			to--
 			surplus--
 		}
-		d.resize(set, to, fmt.Sprintf("%d replicas are wanted, and these Machines were chosen to go", d.replicas))
+		d.resize(set, to, fmt.Sprintf("%d replicas are desired, and these Machines were chosen for deletion", d.replicas))
 	}
 }
 
@@ -60,8 +60,8 @@ func (d *draft) removeBehindChosen(minimum int) {
 			continue
 		}
 		spare -= len(positions)
-		d.resize(set, set.desired-len(positions), "outdated Machines that are not available make room for new ones; "+
-			"others that were chosen to go are still needed")
+		d.resize(set, set.desired-len(positions), "outdated Machines that are not available are replaced first; "+
+			"others that were chosen for deletion are still needed")
 		d.removed[set.name] = positions
 	}
 }
@@ -97,7 +97,7 @@ func (d *draft) takeMissing(wanted int) {
 		}
 		take := min(surplus, max(0, set.desired-(len(set.order)-set.deleting)))
 		surplus -= take
-		d.resize(set, set.desired-take, fmt.Sprintf("%d replicas are wanted, and fewer have to be made", d.replicas))
+		d.resize(set, set.desired-take, fmt.Sprintf("%d replicas are desired, and fewer have to be created", d.replicas))
 	}
 }
 
@@ -112,7 +112,7 @@ func (d *draft) takeUnavailable(wanted int) {
 		for ; surplus > 0 && to > 0 && set.availableAt(to-1) == set.available(); to-- {
 			surplus--
 		}
-		d.resize(set, to, fmt.Sprintf("%d replicas are wanted, and Machines that are not available go first", d.replicas))
+		d.resize(set, to, fmt.Sprintf("%d replicas are desired, and Machines that are not available are deleted first", d.replicas))
 	}
 }
 

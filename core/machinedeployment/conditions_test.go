@@ -111,7 +111,7 @@ func TestConditions(t *testing.T) {
 		}, "Running"},
 		"a wrong annotation": {rollout(nil, ready, wants(3), func(s *scope) {
 			s.deployment.Annotations = map[string]string{ProgressDeadlineAnnotation: "soon"}
-		}), nil, []expectation{{rolling, "False", "NotRollingOut", `"soon" is no duration, 10m0s is assumed`}}, "Running"},
+		}), nil, []expectation{{rolling, "False", "NotRollingOut", `"soon" is not a duration, 10m0s is assumed`}}, "Running"},
 		"unhealthy": {rollout(nil, []*clusterv1.Machine{unhealthy}, wants(1)), nil, []expectation{
 			{clusterv1.MachineDeploymentRemediatingCondition, "True", "Remediating", "unhealthy"},
 			{clusterv1.MachineDeploymentMachinesReadyCondition, "Unknown", "ReadyUnknown", "unhealthy"},

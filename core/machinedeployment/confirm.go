@@ -63,7 +63,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, planned plan) (plan,
 		client.InNamespace(s.deployment.Namespace),
 		client.MatchingLabelsSelector{Selector: s.settings.selector},
 	); err != nil {
-		return plan{}, outcome.FromError(errors.Wrap(err, "listing Machines to see which of them are chosen to go"))
+		return plan{}, outcome.FromError(errors.Wrap(err, "listing Machines to see which of them are chosen for deletion"))
 	}
 	all := marksShown
 	for _, set := range s.sets {

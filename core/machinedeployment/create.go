@@ -87,10 +87,10 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 	}
 	count := strconv.FormatUint(passedOver(s.deployment)+1, 10)
 	if err := s.annotate(ctx, PassedOverNamesAnnotation, count); err != nil {
-		return outcome.FromError(errors.Wrapf(err, "passing over the name of MachineSet %s, which is in the way", key))
+		return outcome.FromError(errors.Wrapf(err, "skipping the name of MachineSet %s, which is taken", key))
 	}
 	r.warn(s, found, NameTakenEvent, "CreateMachineSet",
-		"MachineSet %s has the name that was meant for a new one, and is not that: %s. The new one gets another name", key.Name, because)
+		"MachineSet %s has the name of the MachineSet to be created, and is another one: %s. The new one gets another name", key.Name, because)
 	// The event of that write enqueues the deployment.
 	return outcome.WaitFor(lookAgain)
 }

@@ -17,7 +17,7 @@ func (d *draft) onDelete() {
 	d.shrinkTo(d.replicas)
 	current := d.current()
 	if limit := d.roomFor(current, 0); limit > current.desired && !current.shrinking() {
-		d.resize(current, limit, fmt.Sprintf("%d replicas are wanted", d.replicas))
+		d.resize(current, limit, fmt.Sprintf("%d replicas are desired", d.replicas))
 	}
 }
 
@@ -32,6 +32,6 @@ func (d *draft) shrinkTo(n int) {
 		}
 		take := min(surplus, set.desired)
 		surplus -= take
-		d.resize(set, set.desired-take, fmt.Sprintf("%d replicas are wanted", n))
+		d.resize(set, set.desired-take, fmt.Sprintf("%d replicas are desired", n))
 	}
 }

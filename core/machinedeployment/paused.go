@@ -106,6 +106,6 @@ func (d *draft) share(goal int) {
 		if i < left {
 			parts[i].whole++
 		}
-		d.resize(parts[i].set, parts[i].whole, fmt.Sprintf("%d replicas are wanted; the rollout is paused", d.replicas))
+		d.resize(parts[i].set, parts[i].whole, fmt.Sprintf("%d replicas are desired; the rollout is paused", d.replicas))
 	}
 }

@@ -192,7 +192,7 @@ func TestStall(t *testing.T) {
 		},
 		"a set that does nothing": {
 			rollout(outdated, nil, func(s *scope) { s.current.Spec.Replicas = ptr.To[int32](1) }),
-			0, []string{"MachineSet fresh: 0 Machines exist, 1 are wanted"},
+			0, []string{"MachineSet fresh: 0 Machines exist, 1 are desired"},
 		},
 		"OnDelete waits for a person": {rollout(servingAll(3), nil, func(s *scope) {
 			s.settings.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType

@@ -53,7 +53,7 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet, value string) (*clusterv1.MachineSet, string) {
 	revision, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || revision < 0 {
-		return nil, fmt.Sprintf("annotation %s %q is no revision: use the number of a revision that is kept, or 0 for the previous one",
+		return nil, fmt.Sprintf("annotation %s %q is not a revision: use the number of a revision that is kept, or 0 for the previous one",
 			RollbackToAnnotation, value)
 	}
 	var kept, others []*clusterv1.MachineSet
@@ -76,9 +76,9 @@ func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.M
 		return others[0], ""
 	case revision == 0:
 		return nil, "There is no previous revision to roll back to; " + keptRevisions(kept) +
-			": take the annotation " + RollbackToAnnotation + " away"
+			": remove the annotation " + RollbackToAnnotation
 	}
-	return nil, fmt.Sprintf("Revision %d, to roll back to, is not kept; %s: correct the annotation %s, or take it away",
+	return nil, fmt.Sprintf("Revision %d, to roll back to, is not kept; %s: correct the annotation %s, or remove it",
 		revision, keptRevisions(kept), RollbackToAnnotation)
 }
 

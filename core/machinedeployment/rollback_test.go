@@ -86,7 +86,7 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 	w.G.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 
 	w.update(rollBackTo("latest"))
-	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is no revision`))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is not a revision`))
 	w.update(rollBackTo("2"))
 	w.Eventually(w.settled(1, "b", "2"))
 }
@@ -161,10 +161,10 @@ func TestRollbackTarget(t *testing.T) {
 		"the current one":            {"3", "three", ""},
 		"one that goes":              {"4", "", "kept are 3 (MachineSet three), 2 (MachineSet two), 1 (MachineSet one)"},
 		"one that there never was":   {"9", "", "Revision 9, to roll back to, is not kept"},
-		"no number":                  {"x", "", "no revision"},
-		"a number below all of them": {"-1", "", "no revision"},
-		"more than a number":         {"1 ", "", "no revision"},
-		"nothing":                    {"", "", "no revision"},
+		"no number":                  {"x", "", "not a revision"},
+		"a number below all of them": {"-1", "", "not a revision"},
+		"more than a number":         {"1 ", "", "not a revision"},
+		"nothing":                    {"", "", "not a revision"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,12 +33,12 @@ func (d *draft) takeBack() {
 func (d *draft) growCurrent() {
 	current := d.current()
 	if current.desired > d.replicas {
-		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are wanted", d.replicas))
+		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are desired", d.replicas))
 		return
 	}
 	if limit := min(d.replicas, d.roomFor(current, d.maxSurge)); limit > current.desired && !current.shrinking() {
 		d.resize(current, limit, fmt.Sprintf(
-			"%d replicas are wanted, and up to %d Machines may exist", d.replicas, d.replicas+d.maxSurge))
+			"%d replicas are desired, and up to %d Machines may exist", d.replicas, d.replicas+d.maxSurge))
 	}
 }
 
@@ -58,7 +58,7 @@ func (d *draft) shrinkOutdated(minimum int) {
 		for ; spare > 0 && to > 0 && set.availableAt(to-1) == set.available(); to-- {
 			spare--
 		}
-		d.resize(set, to, "outdated Machines that are not available make room")
+		d.resize(set, to, "outdated Machines that are not available are deleted first")
 	}
 	budget := d.availableTotal() - minimum
 	for _, set := range d.outdated() {
@@ -79,13 +79,13 @@ func (d *draft) shrinkOutdated(minimum int) {
 func (d *draft) recreateAll() {
 	present := 0
 	for _, set := range d.outdated() {
-		d.resize(set, 0, "all outdated Machines go before new ones are made")
+		d.resize(set, 0, "all outdated Machines are deleted before new ones are created")
 		present += set.existing()
 	}
 	current := d.current()
 	switch {
 	case present == 0 || current.desired > d.replicas:
-		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are wanted", d.replicas))
+		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are desired", d.replicas))
 	default:
 		// It keeps the Machines that it has, but gets no more.
 	}

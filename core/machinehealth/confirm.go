@@ -189,7 +189,7 @@ func (s *round) correct(f *health.Facts) bool {
 	switch cached := f.Node; {
 	case cached != nil && l.node != nil && markOf(cached) == markOf(l.node), cached == nil && l.node == nil:
 	default:
-		f.Unconfirmed = fmt.Sprintf("Node %s is not as the cache has it", l.name)
+		f.Unconfirmed = fmt.Sprintf("Node %s differs from the cached one", l.name)
 		s.wakeAt(l.done.Add(liveReadTTL))
 	}
 	f.Node = l.node
@@ -237,7 +237,7 @@ func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
 	if len(t.by) == 0 && !l.recorded {
 		l.recorded = true
 		r.Recorder.Eventf(t.Machine, nil, corev1.EventTypeWarning, MachineNotJudgedEvent, "Judge",
-			"%s. The Machine is not found unhealthy by what was read of it before", t.unread)
+			"%s. The Machine is not marked unhealthy because of what was read earlier", t.unread)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	}
 }
 
-// TestWhatAReadCorrects: whether a Machine is judged by what was read, and what is not as the cache has it.
+// TestWhatAReadCorrects: whether a Machine is judged by what was read, and what differs from the cached one.
 func TestWhatAReadCorrects(t *testing.T) {
 	ill, well := nodeIn("1", "False"), nodeIn("2", "True")
 	unlinked := func(s *round) { s.machines[0].Status.NodeRef.Name, s.machines[0].Spec.ProviderID = "", "id" }
@@ -105,17 +105,17 @@ func TestWhatAReadCorrects(t *testing.T) {
 	}{
 		"as in the cache":       {cached: ill, read: liveRead{node: ill}, by: true},
 		"gone, as in the cache": {by: true},
-		"another version":       {cached: ill, read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
-		"gone":                  {cached: ill, by: true, news: "Node m0 is not as"},
-		"there":                 {read: liveRead{node: well}, by: true, news: "Node m0 is not as"},
+		"another version":       {cached: ill, read: liveRead{node: well}, by: true, news: "Node m0 differs"},
+		"gone":                  {cached: ill, by: true, news: "Node m0 differs"},
+		"there":                 {read: liveRead{node: well}, by: true, news: "Node m0 differs"},
 		"there, of another machine": {
-			read: liveRead{node: foreign}, change: func(s *round) { s.machines[0].Spec.ProviderID = "id" }, by: true, news: "Node m0 is not as",
+			read: liveRead{node: foreign}, change: func(s *round) { s.machines[0].Spec.ProviderID = "id" }, by: true, news: "Node m0 differs",
 			conflict: "Node m0 has the provider ID of another machine, other",
 		},
 		"it has failed":                 {cached: ill, read: liveRead{err: errors.New("refused")}},
 		"it is under way":               {cached: ill, read: liveRead{err: &remote.PendingError{}, since: epoch}},
 		"too long ago":                  {cached: ill, read: liveRead{node: well, done: epoch.Add(-liveReadTTL)}},
-		"a little less long ago":        {cached: ill, read: liveRead{node: well, done: epoch.Add(1 - liveReadTTL)}, by: true, news: "Node m0 is not as"},
+		"a little less long ago":        {cached: ill, read: liveRead{node: well, done: epoch.Add(1 - liveReadTTL)}, by: true, news: "Node m0 differs"},
 		"no Node has come":              {read: liveRead{nodeQuery: byID}, change: unlinked, by: true},
 		"one has come":                  {read: liveRead{nodeQuery: byID, node: well}, change: unlinked, by: true, news: "Node m0 is there", conflict: "Node m0 is there"},
 		"one has come, and is linked":   {cached: well, read: liveRead{nodeQuery: byID, node: well}},

@@ -110,7 +110,7 @@ func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	w.becomes("b", owner, waiting)
 	w.counts("workers", 1, 0, 0, "Unknown/NodesUnreadable")
 	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
-		To(And(HavePrefix("1 unhealthy Machine not handed over: "), ContainSubstring("GET of Node "+w.nodeName("a"))))
+		To(And(HavePrefix("1 unhealthy Machine not marked for remediation: "), ContainSubstring("GET of Node "+w.nodeName("a"))))
 	w.G.Expect(coretest.Gauge(t, "millwright_healthcheck_held", "namespace", w.Namespace, "machinehealthcheck", "workers", "reason", "NodesUnreadable")).To(BeEquivalentTo(1))
 	w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well))
 	w.G.Eventually(func() int { return w.recorded("RemediationRestricted NodesUnreadable") }).Should(Equal(1))

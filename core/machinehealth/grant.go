@@ -157,7 +157,7 @@ func (s *round) confirmedAt(machine *clusterv1.Machine, t *target) (at time.Time
 	case t.State == health.Pending && foundByOthers(machine):
 		return s.now, ""
 	case t.State == health.Healthy:
-		return time.Time{}, "it is healthy, which is not written to it yet"
+		return time.Time{}, "it is healthy, but its status does not say so yet"
 	case t.State != health.Unhealthy:
 		return time.Time{}, cmp.Or(t.Message, notJudged)
 	}

@@ -35,8 +35,8 @@ func TestWhatConfirmsAMachine(t *testing.T) {
 	}{
 		"unhealthy":                        {},
 		"unhealthy, not allowed":           {changes: []func(*round, *target){func(s *round, _ *target) { s.checks[0].allowed = false }}, why: "no MachineHealthCheck allows its replacement now"},
-		"healthy":                          {changes: []func(*round, *target){state(health.Healthy)}, why: "it is healthy, which is not written to it yet"},
-		"healthy, found by others":         {changes: []func(*round, *target){state(health.Healthy), found("False", "ByHand")}, why: "it is healthy, which is not written to it yet"},
+		"healthy":                          {changes: []func(*round, *target){state(health.Healthy)}, why: "it is healthy, but its status does not say so yet"},
+		"healthy, found by others":         {changes: []func(*round, *target){state(health.Healthy), found("False", "ByHand")}, why: "it is healthy, but its status does not say so yet"},
 		"pending":                          {changes: []func(*round, *target){state(health.Pending)}, why: "what was found"},
 		"pending, found by others":         {changes: []func(*round, *target){state(health.Pending), found("False", "ByHand")}},
 		"pending, well by others":          {changes: []func(*round, *target){state(health.Pending), found("True", "ByHand")}, why: "what was found"},

@@ -53,7 +53,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	for _, name := range []string{"metal", "plane"} {
 		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.FrozenReason)
 		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-		w.G.Expect(said.Message).To(And(HavePrefix("1 unhealthy Machine not handed over: RestoreSuspected"), ContainSubstring("instances are gone")))
+		w.G.Expect(said.Message).To(And(HavePrefix("1 unhealthy Machine not marked for remediation: RestoreSuspected"), ContainSubstring("instances are gone")))
 	}
 	w.becomes("set", owner, waiting)
 	w.becomes("metal", succeeded, "False/UnhealthyMachine")

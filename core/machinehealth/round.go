@@ -163,7 +163,7 @@ func (r *Reconciler) listChecks(ctx context.Context, s *round) error {
 		selector, err := metav1.LabelSelectorAsSelector(&found.Spec.Selector)
 		switch {
 		case err != nil:
-			c.result.Invalid = "spec.selector is no selector: " + err.Error() + ": correct it"
+			c.result.Invalid = "spec.selector is not a selector: " + err.Error() + ": correct it"
 		case selector.Empty():
 			c.result.Invalid = "spec.selector is empty: select Machines by their labels"
 		default:

@@ -15,7 +15,7 @@ import (
 
 var heldMachines = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "millwright_healthcheck_held",
-	Help: "Machines that are unhealthy, or not judged since Nodes cannot be read, and that a MachineHealthCheck hands to nobody, " +
+	Help: "Unhealthy Machines that a MachineHealthCheck does not mark for remediation, and Machines that it does not judge since Nodes cannot be read, " +
 		"by the reason of its condition RemediationAllowed.",
 }, []string{"namespace", "machinehealthcheck", "reason"})
 

@@ -175,7 +175,7 @@ func PreserveMax(deployment *clusterv1.MachineDeployment, byDefault int) (limit 
 		return limit, ""
 	}
 	limit = max(byDefault, 1)
-	return limit, fmt.Sprintf("annotation %s of MachineDeployment %s is %q, and no number of Machines: %d of those that fail are kept for "+
+	return limit, fmt.Sprintf("annotation %s of MachineDeployment %s is %q, and not a number of Machines: %d of those that fail are kept for "+
 		"inspection until it is corrected or removed", PreserveMaxAnnotation, deployment.Name, text, limit)
 }
 

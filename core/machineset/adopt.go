@@ -105,7 +105,7 @@ func (r *Reconciler) adoptOne(ctx context.Context, s *scope, a adoption) (*clust
 }
 
 func (s *scope) strangerError(a adoption) {
-	s.machineError(fmt.Sprintf("Annotation %s names Machine %s, which exists and is not of this set: take it out of the annotation",
+	s.machineError(fmt.Sprintf("Annotation %s names Machine %s, which exists and does not belong to this MachineSet: remove it from the annotation",
 		AdoptAnnotation, a.machine))
 }
 
@@ -140,7 +140,7 @@ func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outc
 	if end.Err() != nil {
 		return end
 	}
-	return end.And(outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "taking adopted Machines out of the list")))
+	return end.And(outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "removing adopted Machines from the list")))
 }
 
 // writeAdoptions writes what is left of the list, if that has changed.

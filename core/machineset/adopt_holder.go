@@ -116,7 +116,7 @@ func (r *Reconciler) refuseAdoption(s *scope, a adoption, by string) {
 func (s *scope) claimError(a adoption, by string) { s.machineError(claimMessage(a, by)) }
 
 func claimMessage(a adoption, by string) string {
-	return fmt.Sprintf("Annotation %s gives Machine %s the provider ID %s, which %s has: take it out of the annotation, or delete the other",
+	return fmt.Sprintf("Annotation %s gives Machine %s the provider ID %s, which %s has: remove it from the annotation, or delete the other",
 		AdoptAnnotation, a.machine, a.providerID, by)
 }
 

@@ -20,7 +20,7 @@ import (
 
 // refusesAdoption is satisfied when the condition of the set says that what it is to adopt is somebody else's.
 func (w *world) refusesAdoption(g Gomega, by string) {
-	g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring("which " + by + " has: take it out"))
+	g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring("which " + by + " has: remove it"))
 }
 
 // TestAdoptionOfAnInstanceThatHasAMachine in another namespace, by its provider ID or as one that it is to have.

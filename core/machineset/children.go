@@ -164,7 +164,7 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 		return false, err
 	}
 	if made.GetKind() != child.ref.Kind {
-		s.machineError(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
+		s.machineError(fmt.Sprintf("Machine %s refers to a %s, but the template in use creates a %s: delete the Machine",
 			machine.Name, child.ref.Kind, made.GetKind()))
 		return false, nil
 	}

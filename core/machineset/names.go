@@ -20,7 +20,7 @@ const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 func machineName(set *clusterv1.MachineSet, random string) (string, error) {
 	parsed, err := naming.Parse(cmp.Or(set.Spec.MachineNaming.Template, defaultNaming))
 	if err != nil {
-		return "", fmt.Errorf("spec.machineNaming.template is no valid template: %w", err)
+		return "", fmt.Errorf("spec.machineNaming.template is not a valid template: %w", err)
 	}
 	name, err := parsed.Make(set.Spec.ClusterName, set.Name, random)
 	if err != nil {

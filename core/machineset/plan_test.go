@@ -74,7 +74,7 @@ func TestMachineName(t *testing.T) {
 		"by template":       {set: "workers", naming: "{{ .cluster.name }}-{{ .random }}-x", want: "c-bcdfg-x"},
 		"cut":               {set: strings.Repeat("w", 70), want: strings.Repeat("w", 58) + "bcdfg"},
 		"without random":    {set: "workers", naming: "{{ .machineSet.name }}", problem: "{{ .random }}"},
-		"no template":       {set: "workers", naming: "{{ .random", problem: "no valid template"},
+		"no template":       {set: "workers", naming: "{{ .random", problem: "not a valid template"},
 		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be executed"},
 		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", problem: "makes the name"},
 		"endless":           {set: "workers", naming: "{{ range 9 }}{{ .random }}{{ end }}", problem: "range"},
@@ -149,7 +149,7 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 		}, nil},
 		"the selector is invalid": {func(s *clusterv1.MachineSet) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
-		}, []string{"spec.selector: Invalid", "is no selector"}},
+		}, []string{"spec.selector: Invalid", "is not a selector"}},
 		"another Cluster":  {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ClusterName = "d" }, []string{"spec.template.spec.clusterName: Invalid value: \"d\"", "set both"}},
 		"no template kind": {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "X" }, []string{"infrastructureRef.kind", "\"X\""}},
 		"no bootstrap":     {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Bootstrap.DataSecretName = nil }, []string{"spec.template.spec.bootstrap: Required value: name a bootstrap config"}},

@@ -86,7 +86,7 @@ func kubeadmVersionSkew(s *scope, plane plane) string {
 		return blocker
 	}
 	if kubelet.Major() != server.Major() || kubelet.Minor() != server.Minor() {
-		return fmt.Sprintf("kubeadm %s can only join a control plane of the same minor version, and %s shall have %s",
+		return fmt.Sprintf("kubeadm %s can only join a control plane of the same minor version, and the desired version of %s is %s",
 			s.Object.Spec.Template.Spec.Version, plane.name, plane.wanted)
 	}
 	return ""
@@ -98,7 +98,7 @@ func controlPlaneVersionSkew(s *scope, plane plane) string {
 	if own == "" || plane.wanted == "" || !hasTopology(s.cluster) || own == plane.wanted {
 		return ""
 	}
-	return fmt.Sprintf("the Machines' version %s is to become %s, that of %s, first", own, plane.wanted, plane.name)
+	return fmt.Sprintf("the Machines' version %s must first become %s, the version of %s", own, plane.wanted, plane.name)
 }
 
 // versionsOf parses both versions; nil for one that is not set or cannot be read. blocker is about the latter.
@@ -119,7 +119,7 @@ func versionsOf(s *scope, plane plane) (kubelet, server *version.Version, blocke
 }
 
 func unreadable(whose, text string) string {
-	return fmt.Sprintf("the version %q of %s is none of Kubernetes: correct it", text, whose)
+	return fmt.Sprintf("the version %q of %s is not a Kubernetes version: correct it", text, whose)
 }
 
 // newer compares minor versions.

@@ -83,7 +83,7 @@ func TestPreflightChecksOfATopology(t *testing.T) {
 	old := plane{name: "P p", wanted: "v1.35.0", has: []string{"v1.35.0"}}
 	g.Expect(controlPlaneIsStable(s, old)).To(ContainSubstring("about to be upgraded from v1.35.0 to v1.36.3"))
 	g.Expect(controlPlaneVersionSkew(s, old)).To(BeEmpty())
-	g.Expect(controlPlaneVersionSkew(s, plane{name: "P p", wanted: "v1.36.3"})).To(ContainSubstring("v1.35.0 is to become v1.36.3"))
+	g.Expect(controlPlaneVersionSkew(s, plane{name: "P p", wanted: "v1.36.3"})).To(ContainSubstring("v1.35.0 must first become v1.36.3"))
 	s.cluster.Annotations = map[string]string{clusterv1.ClusterTopologyUpgradeStepAnnotation: "v1.35.0"}
 	g.Expect(controlPlaneIsStable(s, old)).To(BeEmpty(), "this step may be completed")
 	s.cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation] = "v1.35.7"

@@ -120,7 +120,7 @@ func (r *Reconciler) endSurplus(ctx context.Context, s *scope, kept []metav1.Par
 		err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 		if err == nil {
 			r.eventAbout(s, machine, preservationEndedEvent, "Delete",
-				"Machine %s is not kept for inspection: %d are to be, and others were first", machine.Name, limit)
+				"Machine %s is not kept for inspection: the limit is %d, and others were kept first", machine.Name, limit)
 			continue
 		}
 		failures = append(failures, errors.Wrapf(client.IgnoreNotFound(err),

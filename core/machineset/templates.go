@@ -102,7 +102,7 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, from *unstructur
 		return wait.Err()
 	case !wait.Finished():
 		return apierrors.NewConflict(clusterv1.GroupVersion.WithResource("clusters").GroupResource(), s.cluster.Name,
-			errors.New("the cache shows a Cluster that the API server has no more"))
+			errors.New("the cache has a Cluster that no longer exists"))
 	case equality.Semantic.DeepEqual(owners, from.GetOwnerReferences()):
 		return nil
 	}

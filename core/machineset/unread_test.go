@@ -186,7 +186,7 @@ func TestADecisionThatTheCacheNeverShows(t *testing.T) {
 	api.failure = errors.New("reset")
 	d, err = ask("b")
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(d.Results[0].Blocker.Message).To(HaveSuffix("they keep their places: the API server does not answer; it is asked again"))
+	g.Expect(d.Results[0].Blocker.Message).To(HaveSuffix("so they still count: the API server does not answer; it is asked again"))
 	api.failure = nil
 	d, err = ask("b")
 	g.Expect(err).NotTo(HaveOccurred())

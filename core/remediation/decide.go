@@ -173,7 +173,7 @@ func NotConfirmed(why string, askAgain time.Time) Blocker {
 func (in *Input) waits(limit Limit) string {
 	text := fmt.Sprintf("Waiting until others are available: %s allows %s at once", limit.Source, machines.Plural(limit.Max, "replacement"))
 	if in.Unread != "" && in.Overdue > 0 {
-		text += fmt.Sprintf(". Whether %d of the Cluster are still in flight cannot be read, so they keep their places: %s", in.Overdue, in.Unread)
+		text += fmt.Sprintf(". It cannot be read whether %d of the Cluster are still in flight, so they still count: %s", in.Overdue, in.Unread)
 	}
 	return text
 }
@@ -227,11 +227,11 @@ func (in *Input) blocksPending() Blocker {
 	since := r.PendingSince
 	if !since.IsZero() && in.Now.Sub(since) >= RetryOverdue {
 		return Blocker{Reason: RetryNotCreatedReason, Message: fmt.Sprintf(
-			"Waits for the replacement in the place of %s, which has been decided at %s and is not created: see ScalingUp of the MachineSet; "+
+			"Waiting for the replacement of %s, which was decided at %s and is not created yet: see condition ScalingUp of the MachineSet; "+
 				"one is retried at a time", r.Pending, since.UTC().Format(time.RFC3339))}
 	}
 	blocker := Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(
-		"Waiting until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time", r.Pending)}
+		"Waiting until the replacement %s is available or fails: none of this template has become available lately, so one is retried at a time", r.Pending)}
 	if !since.IsZero() {
 		blocker.Until = since.Add(RetryOverdue)
 	}

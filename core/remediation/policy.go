@@ -140,7 +140,7 @@ func (o Options) RetryOf(annotations map[string]string) (retry Retry, specError 
 	if text, ok := annotations[MaxRetryAnnotation]; ok {
 		number, err := strconv.Atoi(text)
 		if err != nil {
-			return retry, fmt.Sprintf("the annotation %s %q is no number: correct it", MaxRetryAnnotation, text)
+			return retry, fmt.Sprintf("the annotation %s %q is not a number: correct it", MaxRetryAnnotation, text)
 		}
 		retry.Max = number
 	}
@@ -148,7 +148,7 @@ func (o Options) RetryOf(annotations map[string]string) (retry Retry, specError 
 		if text, ok := annotations[key]; ok {
 			duration, err := time.ParseDuration(text)
 			if err != nil || duration < 0 {
-				return retry, fmt.Sprintf("the annotation %s %q is no duration such as 10m: correct it", key, text)
+				return retry, fmt.Sprintf("the annotation %s %q is not a duration such as 10m: correct it", key, text)
 			}
 			*target = duration
 		}

@@ -185,7 +185,7 @@ func TestASlotWhoseReadFailed(t *testing.T) {
 	g.Expect(unread(Epoch.Add(remediation.UnseenTimeout-1), false).Results[0].Blocker.Message).To(HaveSuffix("allows 1 replacement at once"))
 	blocker := unread(Epoch.Add(remediation.UnseenTimeout), false).Results[0].Blocker
 	g.Expect(blocker.Reason).To(Equal(remediation.MaxInFlightReason))
-	g.Expect(blocker.Message).To(HaveSuffix("Whether 1 of the Cluster are still in flight cannot be read, so they keep their places: no answer"))
+	g.Expect(blocker.Message).To(HaveSuffix("It cannot be read whether 1 of the Cluster are still in flight, so they still count: no answer"))
 	in := asking(9, 1, Epoch.Add(remediation.UnseenTimeout), "b")
 	in.Unread = "no answer"
 	blocker = decide(&slots, "d", view, in).Results[0].Blocker

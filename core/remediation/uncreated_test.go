@@ -29,8 +29,8 @@ func TestARetryThatIsNotCreated(t *testing.T) {
 	}{
 		"it goes":               {[]*clusterv1.Machine{there}, 2 * time.Hour, remediation.RetryInProgressReason, "Waiting until the replacement gone", 0},
 		"it is gone":            {nil, remediation.RetryOverdue - 1, remediation.RetryInProgressReason, "Waiting until the replacement gone", remediation.RetryOverdue},
-		"it is gone for long":   {nil, remediation.RetryOverdue, remediation.RetryNotCreatedReason, "in the place of gone, which has been decided at 2026-11-20T13:00:00Z", 0},
-		"it is for ever so far": {nil, 99 * time.Hour, remediation.RetryNotCreatedReason, "see ScalingUp of the MachineSet", 0},
+		"it is gone for long":   {nil, remediation.RetryOverdue, remediation.RetryNotCreatedReason, "of gone, which was decided at 2026-11-20T13:00:00Z", 0},
+		"it is for ever so far": {nil, 99 * time.Hour, remediation.RetryNotCreatedReason, "see condition ScalingUp of the MachineSet", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

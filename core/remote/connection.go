@@ -77,7 +77,7 @@ func (c *Connection) Check(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return c.to.Failed(shared.Unauthorized, "the kubeconfig does not allow to list Nodes", err)
+		return c.to.Failed(shared.Unauthorized, "the kubeconfig does not allow listing Nodes", err)
 	}
 	return c.to.Failed(shared.Unreachable, "the API server does not list Nodes", err)
 }

@@ -100,7 +100,7 @@ func (r *reading) renew() {
 	if cut != nil {
 		r.renewed++
 		r.cutAt = now
-		r.await(now, "they are read anew")
+		r.await(now, "they are read again")
 	}
 	r.mu.Unlock()
 	if cut != nil {

@@ -74,7 +74,7 @@ func TestHandingOverToTheAutoscaler(t *testing.T) {
 	patch = client.MergeFrom(deployment.DeepCopy())
 	deployment.Spec.Replicas = nil
 	deployment.Annotations[clusterv1.AutoscalerMaxSizeAnnotation] = "many"
-	g.Expect(live.Patch(ctx, deployment, patch)).To(MatchError(ContainSubstring("is no number of Machines")))
+	g.Expect(live.Patch(ctx, deployment, patch)).To(MatchError(ContainSubstring("is not a number of Machines")))
 }
 
 // TestGeneratedNames: the API server makes the name after the defaults are filled in.

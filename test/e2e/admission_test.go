@@ -17,7 +17,7 @@ func (w *world) expectAdmission() {
 		Spec:       *w.machines()[0].Spec.DeepCopy(),
 	}
 	invalid.Spec.Version = "latest"
-	w.Expect(w.control.Create(w.ctx, invalid)).To(MatchError(ContainSubstring("is no semantic version")))
+	w.Expect(w.control.Create(w.ctx, invalid)).To(MatchError(ContainSubstring("is not a semantic version")))
 
 	old := &unstructured.UnstructuredList{}
 	old.SetAPIVersion("cluster.x-k8s.io/v1beta1")

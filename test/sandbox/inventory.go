@@ -93,7 +93,7 @@ func (i inventory) add(c *Cluster, list client.ObjectList) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", item)
+			return fmt.Errorf("%T is not an object", item)
 		}
 		kind, err := c.Client.GroupVersionKindFor(object)
 		if err != nil {

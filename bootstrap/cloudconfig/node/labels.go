@@ -28,7 +28,7 @@ type InvalidLabelError struct {
 
 // Error implements error.
 func (e *InvalidLabelError) Error() string {
-	return fmt.Sprintf("a kubelet may not set label %q; set it on the Machine, or take another key", e.Key)
+	return fmt.Sprintf("a kubelet may not set label %q; set it on the Machine, or use another key", e.Key)
 }
 
 // checkLabels returns an *InvalidLabelError for the first key that a kubelet would refuse.

@@ -38,7 +38,7 @@ func Refuse(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) string 
 	case config.Namespace != machine.Namespace || reference == nil || reference.Name != machine.Name:
 		return fmt.Sprintf("CloudConfig %s is not controlled by Machine %s", config.Name, machine.Name)
 	case !ok:
-		return fmt.Sprintf("the bootstrap config of Machine %s is no CloudConfig; delete this one, or remove its owner reference", machine.Name)
+		return fmt.Sprintf("the bootstrap config of Machine %s is not a CloudConfig; delete this one, or remove its owner reference", machine.Name)
 	case name != config.Name:
 		return fmt.Sprintf("the bootstrap config of Machine %s is CloudConfig %s, and this one is not: "+
 			"delete it if it is a copy, or remove its owner reference", machine.Name, name)

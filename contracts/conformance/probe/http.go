@@ -29,7 +29,7 @@ func (e *endpoint) String() string {
 	if parsed, err := url.Parse(e.url); err == nil {
 		return parsed.Redacted()
 	}
-	return "an address that is no URL"
+	return "an address that is not a URL"
 }
 
 // HTTP returns the Probe of an endpoint, which answers GET with status 200 and a List as JSON:

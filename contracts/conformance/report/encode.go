@@ -33,7 +33,7 @@ func ParseFormat(name string) (Format, error) {
 		return JUnit, nil
 	}
 	if !slices.Contains(Formats(), Format(name)) {
-		return "", errors.Errorf("%q is no format: give yaml, json, markdown or junit", name)
+		return "", errors.Errorf("%q is not a format: give yaml, json, markdown or junit", name)
 	}
 	return Format(name), nil
 }
@@ -52,7 +52,7 @@ func (r *Report) Encode(format Format) ([]byte, error) {
 	case JUnit:
 		return r.junit()
 	}
-	return nil, errors.Errorf("%q is no format", format)
+	return nil, errors.Errorf("%q is not a format", format)
 }
 
 // Decode reads a report from YAML or JSON. Unknown fields and other versions are errors.

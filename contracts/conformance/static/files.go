@@ -72,7 +72,7 @@ func templatesPresent(t *conformance.T, b *Bundle) {
 	case len(b.Templates) > 0:
 		t.Pass("PR-031", "", "%d templates", len(b.Templates))
 	case len(b.kinds(rules.InfraMachine)) == 0:
-		t.Skip("PR-031", "", "this is no infrastructure provider")
+		t.Skip("PR-031", "", "this is not an infrastructure provider")
 	case b.Whole:
 		check(t, "PR-031", "", false, "cluster-template.yaml beside the components", "none")
 	default:

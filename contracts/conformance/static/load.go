@@ -197,7 +197,7 @@ func (f *File) addObject(object *unstructured.Unstructured) error {
 	for i, item := range items {
 		content, ok := item.(map[string]any)
 		if !ok {
-			return errors.Errorf("item %d of the %s is no object", i+1, object.GetKind())
+			return errors.Errorf("item %d of the %s is not an object", i+1, object.GetKind())
 		}
 		inner := &unstructured.Unstructured{Object: content}
 		if kind != "" && inner.GetKind() == "" && inner.GetAPIVersion() == "" {

@@ -35,11 +35,11 @@ const (
 func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client for token reviews")
+		return nil, errors.Wrap(err, "creating a client for token reviews")
 	}
 	authorization, err := authorizationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client for access reviews")
+		return nil, errors.Wrap(err, "creating a client for access reviews")
 	}
 	a := &access{
 		tokens: authentication.TokenReviews(), rights: authorization.SubjectAccessReviews(),

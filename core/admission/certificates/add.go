@@ -83,7 +83,7 @@ func ownCache(mgr ctrl.Manager, s Settings) (cache.Cache, error) {
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ByObject: only,
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
-	return own, errors.Wrap(err, "making the cache of the certificates")
+	return own, errors.Wrap(err, "creating the cache of the certificates")
 }
 
 // everywhere is a cache that runs on each replica, leader or not.

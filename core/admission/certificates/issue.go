@@ -30,7 +30,7 @@ func newIssuer(names []string) issuer {
 func (i issuer) newAuthority(now time.Time, lifetime time.Duration) (pair, error) {
 	made, err := i.library.CreateCACert(now.Add(-backdate), now.Add(lifetime))
 	if err != nil {
-		return pair{}, errors.Wrap(err, "making a certificate authority")
+		return pair{}, errors.Wrap(err, "creating a certificate authority")
 	}
 	return pair{made.CertPEM, made.KeyPEM}, nil
 }
@@ -43,7 +43,7 @@ func (i issuer) newServing(authority pair, now time.Time, lifetime time.Duration
 	}
 	block, _ := pem.Decode(authority.key)
 	if block == nil {
-		return pair{}, errors.New("the key of the certificate authority is no PEM")
+		return pair{}, errors.New("the key of the certificate authority is not PEM")
 	}
 	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 	if err != nil {
@@ -55,7 +55,7 @@ func (i issuer) newServing(authority pair, now time.Time, lifetime time.Duration
 	}
 	signer := &rotator.KeyPairArtifacts{Cert: certificate, Key: key, CertPEM: authority.certificate, KeyPEM: authority.key}
 	made, madeKey, err := i.library.CreateCertPEM(signer, now.Add(-backdate), end)
-	return pair{made, madeKey}, errors.Wrap(err, "making a serving certificate")
+	return pair{made, madeKey}, errors.Wrap(err, "creating a serving certificate")
 }
 
 // validAuthority reports whether a pair can sign now.
@@ -78,7 +78,7 @@ func (i issuer) validServing(p, authority pair, now time.Time) bool {
 func parse(p pair) (*x509.Certificate, error) {
 	block, _ := pem.Decode(p.certificate)
 	if block == nil {
-		return nil, errors.New("a certificate is no PEM")
+		return nil, errors.New("a certificate is not PEM")
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	return certificate, errors.Wrap(err, "reading a certificate")

@@ -46,7 +46,7 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		}
 		patch, err := json.Marshal(operations)
 		if err != nil {
-			return changed, errors.Wrapf(err, "making the patch of %s %s", t.kind, t.name)
+			return changed, errors.Wrapf(err, "creating the patch of %s %s", t.kind, t.name)
 		}
 		object := metadata(t.kind)
 		object.Name = t.name
@@ -58,7 +58,7 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 			ctrl.LoggerFrom(ctx).
 				Info("A CRD with the annotation is not converted by a webhook of this core", "crd", t.name, "annotation", Annotation)
 		case err != nil:
-			return changed, errors.Wrapf(err, "publishing the trusted authorities in %s %s", t.kind, t.name)
+			return changed, errors.Wrapf(err, "publishing the CA bundle in %s %s", t.kind, t.name)
 		case object.Generation != t.generation:
 			changed = true
 		}

@@ -41,7 +41,7 @@ func Replicas(desired, before *int32, annotations map[string]string) (int32, err
 	return *before, nil
 }
 
-// LimitError means that an annotation with a limit of the cluster autoscaler is no number of Machines.
+// LimitError means that an annotation with a limit of the cluster autoscaler is not a number of Machines.
 type LimitError struct {
 	// Annotation is its key, Value what it holds.
 	Annotation, Value string
@@ -50,7 +50,7 @@ type LimitError struct {
 // Error names the annotation and the remedy.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf(
-		"annotation %s %q is no number of Machines: set it to a whole number like 3, or set spec.replicas",
+		"annotation %s %q is not a number of Machines: set it to a whole number like 3, or set spec.replicas",
 		e.Annotation,
 		e.Value,
 	)

@@ -144,7 +144,7 @@ func skippedPreflightChecks(all map[string]string) field.ErrorList {
 					list,
 					quote(
 						strings.TrimSpace(name),
-					)+" is no preflight check: use names of "+strings.Join(
+					)+" is not a preflight check: use names of "+strings.Join(
 						preflightChecks,
 						", ",
 					)+", with commas between them",

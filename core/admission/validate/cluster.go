@@ -64,7 +64,7 @@ func blocks(path *field.Path, list []string) field.ErrorList {
 	var found field.ErrorList
 	for i, block := range list {
 		if _, _, err := net.ParseCIDR(block); err != nil {
-			found = append(found, field.Invalid(path.Index(i), block, "is no block of addresses: write it like 10.0.0.0/16 or fd00::/64"))
+			found = append(found, field.Invalid(path.Index(i), block, "is not a block of addresses: write it like 10.0.0.0/16 or fd00::/64"))
 		}
 	}
 	return found

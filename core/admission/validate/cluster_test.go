@@ -43,7 +43,7 @@ func TestCluster(t *testing.T) {
 		"control plane is taken away":    {cluster: aCluster(infra), old: aCluster(infra, controlPlane), want: "spec.controlPlaneRef: Forbidden: cannot be removed"},
 		"name that is too long":          {cluster: aCluster(func(c *clusterv1.Cluster) { c.Name = strings.Repeat("c", 64) }), want: "metadata.name: Invalid value"},
 		"network":                        {cluster: aCluster(network("fd00::/64", "10.96.0.0/12"))},
-		"pods' network that is none":     {cluster: aCluster(network("10.0.0.0", "10.96.0.0/12")), want: `spec.clusterNetwork.pods.cidrBlocks[1]: Invalid value: "10.0.0.0": is no block`},
+		"pods' network that is none":     {cluster: aCluster(network("10.0.0.0", "10.96.0.0/12")), want: `spec.clusterNetwork.pods.cidrBlocks[1]: Invalid value: "10.0.0.0": is not a block`},
 		"services' network that is none": {cluster: aCluster(network("10.0.0.0/8", "10.96.0.0/33")), want: "spec.clusterNetwork.services.cidrBlocks[0]: Invalid value"},
 		"topology":                       {cluster: aCluster(topology), want: "spec.topology: Forbidden: this core has no ClusterClass"},
 		"topology that was there":        {cluster: aCluster(topology, infra), old: aCluster(topology)},

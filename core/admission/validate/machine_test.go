@@ -37,7 +37,7 @@ func TestMachine(t *testing.T) {
 		"version":                     {machine: aMachine(versioned("v1.36.3"))},
 		"pre-release":                 {machine: aMachine(versioned("v1.36.3-rc.0+build"))},
 		"version without v":           {machine: aMachine(versioned("1.36.3")), want: `spec.version: Invalid value: "1.36.3": must start with v: write v1.36.3`},
-		"half a version":              {machine: aMachine(versioned("v1.36")), want: `spec.version: Invalid value: "v1.36": is no semantic version`},
+		"half a version":              {machine: aMachine(versioned("v1.36")), want: `spec.version: Invalid value: "v1.36": is not a semantic version`},
 		"force deletion":              {machine: aMachine(annotated(forceDeletion, "true"))},
 		"force deletion, neither nor": {machine: aMachine(annotated(forceDeletion, "yes")), want: `metadata.annotations[machine.millwright.dev/force-deletion]: Invalid value: "yes": must be "true" or "false"`},
 		"preserve when failed":        {machine: aMachine(annotated(preserve, "when-failed"))},
@@ -69,5 +69,5 @@ func TestRatchet(t *testing.T) {
 	expect(t, Machine(tainted("a.b/c", "a.b/d"), tainted("a.b/c")), "spec.taints: Forbidden: the feature gate MachineTaintPropagation is off: enable it, or remove a.b/c=:NoSchedule, a.b/d=:NoSchedule")
 	worse := tainted("a.b/c")
 	worse.Spec.Version = "v1.37"
-	expect(t, Machine(worse, tainted("a.b/c")), `spec.version: Invalid value: "v1.37": is no semantic version`)
+	expect(t, Machine(worse, tainted("a.b/c")), `spec.version: Invalid value: "v1.37": is not a semantic version`)
 }

@@ -60,7 +60,7 @@ func strategy(path *field.Path, from *clusterv1.MachineDeploymentRolloutStrategy
 	if isNumberZero(surge) && isNumberZero(unavailable) {
 		found = append(
 			found,
-			field.Invalid(rolling, "maxSurge 0, maxUnavailable 0", "nothing could ever be replaced: make one of them at least 1"),
+			field.Invalid(rolling, "maxSurge 0, maxUnavailable 0", "nothing could ever be replaced: set one of them to at least 1"),
 		)
 	}
 	return found

@@ -37,7 +37,7 @@ func drainRuleAlone(rule *clusterv1.MachineDrainRule) field.ErrorList {
 // drainSelector validates a selector, which may be empty.
 func drainSelector(path *field.Path, from *metav1.LabelSelector) field.ErrorList {
 	if _, err := metav1.LabelSelectorAsSelector(from); err != nil {
-		return field.ErrorList{field.Invalid(path, from.String(), "is no selector: "+err.Error())}
+		return field.ErrorList{field.Invalid(path, from.String(), "is not a selector: "+err.Error())}
 	}
 	return nil
 }

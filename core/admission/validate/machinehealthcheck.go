@@ -25,7 +25,7 @@ func checkAlone(check *clusterv1.MachineHealthCheck) field.ErrorList {
 	matcher, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 	switch {
 	case err != nil:
-		found = append(found, field.Invalid(path.Child("selector"), check.Spec.Selector.String(), "is no selector: "+err.Error()))
+		found = append(found, field.Invalid(path.Child("selector"), check.Spec.Selector.String(), "is not a selector: "+err.Error()))
 	case matcher.Empty():
 		found = append(
 			found,

@@ -49,13 +49,13 @@ func TestMachineSet(t *testing.T) {
 		"annotation":               {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Annotations = map[string]string{"a b": ""} }), want: "spec.template.metadata.annotations: Invalid value"},
 		"priority in the template": {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Annotations = map[string]string{priority: "x"} }), want: "spec.template.metadata.annotations[machinepriority.machine.sapcloud.io]: Invalid value"},
 		"infrastructure is no template": {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "XMachine" }),
-			want: `spec.template.spec.infrastructureRef.kind: Invalid value: "XMachine": is no kind of template`},
+			want: `spec.template.spec.infrastructureRef.kind: Invalid value: "XMachine": is not a template kind`},
 		"bootstrap is no template": {set: aSet(func(s *clusterv1.MachineSet) {
 			s.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{Kind: "Template", Name: "x"}
-		}), want: `spec.template.spec.bootstrap.configRef.kind: Invalid value: "Template": is no kind of template`},
+		}), want: `spec.template.spec.bootstrap.configRef.kind: Invalid value: "Template": is not a template kind`},
 		"negative":                         {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Replicas = ptr.To[int32](-1) }), want: "spec.replicas: Invalid value: -1: is negative"},
 		"limits":                           {set: aSet(limited("1", "3"))},
-		"limit that is none":               {set: aSet(limited("1", "many")), want: `metadata.annotations[cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size]: Invalid value: "many": is no number of Machines`},
+		"limit that is none":               {set: aSet(limited("1", "many")), want: `metadata.annotations[cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size]: Invalid value: "many": is not a number of Machines`},
 		"limit that is none, but replicas": {set: aSet(limited("x", "3"), func(s *clusterv1.MachineSet) { s.Spec.Replicas = ptr.To[int32](1) })},
 		"names":                            {set: aSet(named("{{ .cluster.name }}-{{ .machineSet.name }}-{{ .random }}"))},
 		"names without spaces":             {set: aSet(named("x-{{.random}}"))},
@@ -67,7 +67,7 @@ func TestMachineSet(t *testing.T) {
 		"no template":                      {set: aSet(named("{{ .random")), want: "spec.machineNaming.template: Invalid value: \"{{ .random\": is not a valid name template"},
 		"names that are cut":               {set: aSet(named("{{ .random }}-0123456789012345678901234567890123456789012345678901234567890123456789"))},
 		"skipped checks":                   {set: aSet(skipping("KubeadmVersionSkew, ControlPlaneIsStable"))},
-		"skipped check that is unknown":    {set: aSet(skipping("All,Everything")), want: `metadata.annotations[machineset.cluster.x-k8s.io/skip-preflight-checks]: Invalid value: "All,Everything": "Everything" is no preflight check`},
+		"skipped check that is unknown":    {set: aSet(skipping("All,Everything")), want: `metadata.annotations[machineset.cluster.x-k8s.io/skip-preflight-checks]: Invalid value: "All,Everything": "Everything" is not a preflight check`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { expect(t, MachineSet(test.set, test.old), test.want) })

@@ -37,7 +37,7 @@ func templateKind(path *field.Path, ref clusterv1.ContractVersionedObjectReferen
 	if !ref.IsDefined() || kind != ref.Kind && kind != "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, ref.Kind, "is no kind of template: name one that ends in "+clusterv1.TemplateSuffix)}
+	return field.ErrorList{field.Invalid(path, ref.Kind, "is not a template kind: name one that ends in "+clusterv1.TemplateSuffix)}
 }
 
 // selector refuses a selector that is invalid, or does not select the labels of the template.
@@ -45,7 +45,7 @@ func selector(from *metav1.LabelSelector, templateLabels map[string]string) fiel
 	path := field.NewPath("spec", "selector")
 	matcher, err := metav1.LabelSelectorAsSelector(from)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, from.String(), "is no selector: "+err.Error())}
+		return field.ErrorList{field.Invalid(path, from.String(), "is not a selector: "+err.Error())}
 	}
 	if !matcher.Matches(labels.Set(templateLabels)) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels.FormatLabels(templateLabels),
@@ -66,7 +66,7 @@ func replicas(desired *int32, all map[string]string) field.ErrorList {
 	var limit *defaults.LimitError
 	if errors.As(err, &limit) {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(limit.Annotation), limit.Value,
-			"is no number of Machines, which spec.replicas follows where it is empty: set it to a whole number like 3, or set spec.replicas")}
+			"is not a number of Machines, which spec.replicas follows where it is empty: set it to a whole number like 3, or set spec.replicas")}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func version(path *field.Path, text string) field.ErrorList {
 	}
 	number, prefixed := strings.CutPrefix(text, "v")
 	if _, err := semver.Parse(number); err != nil {
-		return field.ErrorList{field.Invalid(path, text, "is no semantic version ("+err.Error()+"): write it like v1.36.3")}
+		return field.ErrorList{field.Invalid(path, text, "is not a semantic version ("+err.Error()+"): write it like v1.36.3")}
 	}
 	if !prefixed {
 		return field.ErrorList{field.Invalid(path, text, "must start with v: write v"+number)}

@@ -45,7 +45,7 @@ type Authority struct {
 func ParseAuthority(certificate, key []byte) (*Authority, error) {
 	certificates, err := cert.ParseCertsPEM(certificate)
 	if err != nil {
-		return nil, errors.New("tls.crt is no certificate")
+		return nil, errors.New("tls.crt is not a certificate")
 	}
 	a := &Authority{certificate: certificates[0]}
 	parsed, err := keyutil.ParsePrivateKeyPEM(key)
@@ -54,9 +54,9 @@ func ParseAuthority(certificate, key []byte) (*Authority, error) {
 	case len(key) == 0:
 		a.unusable = errors.New("it has no tls.key")
 	case err != nil || !ok:
-		a.unusable = errors.New("tls.key is no private key")
+		a.unusable = errors.New("tls.key is not a private key")
 	case !a.certificate.IsCA:
-		a.unusable = errors.New("tls.crt is not the certificate of an authority")
+		a.unusable = errors.New("tls.crt is not a CA certificate")
 	case !ofOnePair(a.certificate, signer):
 		a.unusable = errors.New("tls.key does not belong to tls.crt")
 	}
@@ -158,11 +158,11 @@ func (a *Authority) sign(now time.Time) (*clientcmdapi.AuthInfo, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, errors.Wrap(err, "making a private key")
+		return nil, errors.Wrap(err, "generating a private key")
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, errors.Wrap(err, "making a serial number")
+		return nil, errors.Wrap(err, "generating a serial number")
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: user, Organization: []string{group}},

@@ -165,13 +165,13 @@ func TestAuthoritiesThatCannotSign(t *testing.T) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(leaf)
 	g.Expect(err).NotTo(HaveOccurred())
 	for want, pair := range map[string][2][]byte{
-		"it has no tls.key": {certificate, nil}, "tls.key is no private key": {certificate, []byte("secret-text")},
-		"tls.key does not belong to tls.crt":             {certificate, otherKey},
-		"tls.crt is not the certificate of an authority": {config.CertData, config.KeyData},
+		"it has no tls.key": {certificate, nil}, "tls.key is not a private key": {certificate, []byte("secret-text")},
+		"tls.key does not belong to tls.crt": {certificate, otherKey},
+		"tls.crt is not a CA certificate":    {config.CertData, config.KeyData},
 	} {
 		_, err := parsed(t, pair[0], pair[1]).Make("c", "https://192.0.2.1:6443", now)
 		g.Expect(err).To(MatchError(want))
 	}
 	_, err = kubeconfig.ParseAuthority([]byte("secret-text"), key)
-	g.Expect(err).To(MatchError("tls.crt is no certificate"))
+	g.Expect(err).To(MatchError("tls.crt is not a certificate"))
 }

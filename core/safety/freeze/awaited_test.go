@@ -195,7 +195,7 @@ func TestALeaseThatCannotBeReadAtTheStart(t *testing.T) {
 			w.clock.Step(DefaultRestoreGrace)
 			state := w.Frozen(cluster)
 			g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
-			g.Expect(state.Message).To(ContainSubstring("until the lease of the core has been read, which shows whether one was at work before this one: broken"))
+			g.Expect(state.Message).To(ContainSubstring("until the lease of the core has been read, which shows whether one was running before this one: broken"))
 			g.Expect(state.Until).To(BeZero())
 			g.Expect(state.Routine).To(BeFalse(), "it is worth a condition")
 			_, look := w.restorable(cluster)

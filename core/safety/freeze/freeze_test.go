@@ -159,8 +159,8 @@ func TestTheStart(t *testing.T) {
 	}{
 		{"a change of the leader", 17 * time.Second, false, ""},
 		{"exactly the timeout", DefaultTimeout, false, ""},
-		{"an upgrade that took its time", DefaultTimeout + time.Second, true, "no core was at work from 2026-11-23T11:59:29Z to 2026-11-23T12:00:00Z"},
-		{"no lease", -1, true, "it is not known whether a core was at work before"},
+		{"an upgrade that took its time", DefaultTimeout + time.Second, true, "no core was running from 2026-11-23T11:59:29Z to 2026-11-23T12:00:00Z"},
+		{"no lease", -1, true, "it is not known whether a core was running before"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)

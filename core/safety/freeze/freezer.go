@@ -91,7 +91,7 @@ func (t *target) outage(now time.Time, o Options) State {
 		return state
 	}
 	return State{Reason: t.reason, Since: t.failing, Until: t.failing.Add(o.Timeout), Unread: true, Message: fmt.Sprintf(
-		"No Machine is replaced: the API server of the %s has not answered this core, which asks since %s: %s", t.name, stamp(t.failing), t.why)}
+		"No Machine is replaced: the API server of the %s has not answered since this core began to ask at %s: %s", t.name, stamp(t.failing), t.why)}
 }
 
 // dismissed reports whether somebody has said that a state is over. An API server that does not answer stays one.
@@ -133,7 +133,7 @@ func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 func (f *Freezer) stateOf(of *target, now time.Time) State {
 	if of.unread {
 		return State{Reason: CoreWasAwayReason, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the state that " +
-			"the core before has recorded on the Cluster has been read"}
+			"the previous core has recorded on the Cluster has been read"}
 	}
 	var next time.Time
 	for _, state := range []State{

@@ -64,7 +64,7 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 	g := NewWithT(t)
 	first := newWorld(2 * time.Hour)
 	first.clock.Step(-30 * time.Minute)
-	first.examined(cluster, "Nodes have joined as Machines that are not there: n1, n2; the instances of Machines are gone: m")
+	first.examined(cluster, "Nodes have joined as Machines that do not exist: n1, n2; the instances of Machines are gone: m")
 	left := first.Frozen(cluster)
 	g.Expect(left.Reason).To(Equal(RestoreSuspectedReason))
 

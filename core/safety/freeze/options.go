@@ -38,12 +38,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Period, "machine-safety-apiserver-statuscheck-period", o.Period,
 		"How often to check that the API server of the management cluster answers; 0 is never.")
 	flags.DurationVar(&o.Timeout, "machine-safety-apiserver-statuscheck-timeout", o.Timeout,
-		"After how long without an answer of the management or a target cluster's API server no Machine is replaced.")
+		"How long the API server of the management or a target cluster may be without an answer before no Machine is replaced.")
 	flags.DurationVar(&o.Grace, "machine-safety-recovery-grace", o.Grace,
-		"How long Nodes get to report, before a Machine is replaced, after an API server answers again, after a jump of the clock, "+
+		"How long to wait for Nodes to report before a Machine is replaced, after an API server answers again, after a jump of the clock, "+
 			"and after a time without a core.")
 	flags.DurationVar(&o.RestoreGrace, "restore-grace", o.RestoreGrace,
-		"How long no Machine is replaced once it seems that the management cluster was restored from a backup; 0 turns that off.")
+		"How long no Machine is replaced once the management cluster seems to have been restored from a backup; 0 turns that off.")
 }
 
 // Validate says what is wrong with the flags.

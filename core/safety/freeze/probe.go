@@ -73,14 +73,14 @@ func (p *Probe) round(ctx context.Context) (pause time.Duration) {
 func (p *Probe) readLease(ctx context.Context) {
 	log := ctrl.LoggerFrom(ctx)
 	if err := p.Freezer.ReadLease(ctx, p.Reader, p.Lease); err != nil {
-		log.Error(err, "The lease cannot be read yet, so it is not known when a core was last at work")
+		log.Error(err, "The lease cannot be read yet, so it is not known when a core was last running")
 		return
 	}
 	if p.Writer == nil {
 		return
 	}
 	if err := p.Freezer.RecordAbsence(ctx, p.Writer, p.Lease); err != nil {
-		log.Error(err, "That no core was at work cannot be recorded, and is forgotten if this one ends soon")
+		log.Error(err, "It cannot be recorded that no core was running; it is forgotten if this process exits soon")
 	}
 }
 
@@ -153,7 +153,7 @@ func (f *Freezer) turn(ctx context.Context, change func()) {
 	if same && !jumped {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("What holds up replacements has changed",
+	ctrl.LoggerFrom(ctx).Info("The reason not to replace Machines has changed",
 		"reason", after.Reason, "message", after.Message, "clockJumped", jumped)
 	f.changed(client.ObjectKey{})
 }

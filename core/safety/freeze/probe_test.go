@@ -242,7 +242,7 @@ func TestExaminer(t *testing.T) {
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
 			g.Expect(w.Freezer.clusters[cluster].examined).To(Equal(c.examined))
 			if c.frozen == RestoreSuspectedReason {
-				g.Expect(w.Frozen(cluster).Message).To(And(ContainSubstring("Machines that are not there"), ContainSubstring(": lost.")))
+				g.Expect(w.Frozen(cluster).Message).To(And(ContainSubstring("Machines that do not exist"), ContainSubstring(": lost.")))
 			}
 		})
 	}

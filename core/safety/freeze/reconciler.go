@@ -50,12 +50,12 @@ func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	defer cancel()
 	lost, err := e.lost(ctx, request.NamespacedName, machineless(request.NamespacedName, nodes, since))
 	vanished, err2 := e.vanished(ctx, request.NamespacedName, nodes, since)
-	joined := "Nodes have joined since " + stamp(since) + " as Machines that are not there"
+	joined := "Nodes have joined since " + stamp(since) + " as Machines that do not exist"
 	if since.IsZero() {
-		joined = "Nodes have joined as Machines that are not there, and it is not known when a core was last at work"
+		joined = "Nodes have joined as Machines that do not exist, and it is not known when a core was last running"
 	}
 	found := strings.Join(slices.DeleteFunc([]string{
-		signs(joined, lost), signs("the instances or Nodes of Machines are gone that were there at that time", vanished),
+		signs(joined, lost), signs("the instances or Nodes of Machines that existed at that time are gone", vanished),
 	}, func(sign string) bool { return sign == "" }), "; ")
 	failed := kerrors.NewAggregate([]error{err, err2})
 	if found == "" && failed != nil {

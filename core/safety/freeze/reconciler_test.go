@@ -31,13 +31,13 @@ func TestOneReadThatFailsHidesNoSign(t *testing.T) {
 		asked    int
 		again    bool
 	}{
-		"no Node can be looked up, an instance is gone":   {0, 3, true, false, "the instances or Nodes of Machines are gone that were there at that time: m.", 1, true},
-		"the second Node cannot be looked up":             {1, 3, false, false, "as Machines that are not there: n0.", 2, true},
-		"the second, and the list":                        {1, 3, true, false, "n0; the instances or Nodes of Machines are gone", 2, true},
+		"no Node can be looked up, an instance is gone":   {0, 3, true, false, "the instances or Nodes of Machines that existed at that time are gone: m.", 1, true},
+		"the second Node cannot be looked up":             {1, 3, false, false, "as Machines that do not exist: n0.", 2, true},
+		"the second, and the list":                        {1, 3, true, false, "n0; the instances or Nodes of Machines that existed", 2, true},
 		"neither":                                         {0, 3, false, false, "", 1, true},
 		"thousands":                                       {9999, 3000, false, false, "n0, n1, n10, n11, n12 and 45 more", maxAsked, false},
 		"thousands that the cache does not have yet":      {9999, 3000, false, true, "", maxAsked, true},
-		"thousands that it does not have, and a sign":     {9999, 3000, true, true, "the instances or Nodes of Machines are gone", maxAsked, true},
+		"thousands that it does not have, and a sign":     {9999, 3000, true, true, "the instances or Nodes of Machines that existed", maxAsked, true},
 		"as many as are asked for, and all of them exist": {9999, maxAsked, false, true, "", maxAsked, false},
 	} {
 		t.Run(name, func(t *testing.T) {

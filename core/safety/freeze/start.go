@@ -51,17 +51,17 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 	}
 	_, ok := s.gap()
 	until := s.at.Add(o.Grace)
-	before := "it is not known whether a core was at work before this one, which started at " + stamp(s.at)
+	before := "it is not known whether a core was running before this one, which started at " + stamp(s.at)
 	if ok {
 		before = fmt.Sprintf(awayFormat, stamp(s.last), stamp(s.at))
 	}
 	if s.briefly {
-		before += ", but for one that ran only briefly"
+		before += ", except for one that ran only briefly"
 	}
 	switch {
 	case s.awaited != "":
 		return State{Reason: CoreWasAwayReason, Since: s.at, Message: "No Machine is replaced until the lease of the core has been read, " +
-			"which shows whether one was at work before this one: " + s.awaited}
+			"which shows whether one was running before this one: " + s.awaited}
 	case now.Before(until):
 		return State{Reason: CoreWasAwayReason, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}
@@ -73,7 +73,7 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 }
 
 // awayFormat says from when to when no core was at work.
-const awayFormat = "no core was at work from %s to %s"
+const awayFormat = "no core was running from %s to %s"
 
 // lastAtWork is when a core was last at work according to the message of a state; zero if that does not say.
 func lastAtWork(message string) time.Time {

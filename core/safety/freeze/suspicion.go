@@ -45,7 +45,7 @@ func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
 	text, signs, _ := strings.Cut(message, parts[1])
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return suspicion{since: now, signs: "a core before this one has found signs of it"}
+		return suspicion{since: now, signs: "a previous core has found signs of it"}
 	}
 	since := until.Add(-grace)
 	if since.After(now) {

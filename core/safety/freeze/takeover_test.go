@@ -53,7 +53,7 @@ func TestAStandbyTakesOverWhatIsReported(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)))
 
 	w = newWorld(0)
-	w = takesOver(CoreWasAwayReason, "No Machine is replaced until then: no core was at work from "+
+	w = takesOver(CoreWasAwayReason, "No Machine is replaced until then: no core was running from "+
 		stamp(w.clock.Now().Add(22*time.Hour))+" to "+stamp(w.clock.Now().Add(23*time.Hour)))
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultGrace)))

@@ -21,7 +21,7 @@ func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 	g.Expect(state.Reason).To(Equal(TargetAPIServerUnreachableReason))
 	g.Expect(state.Unread).To(BeTrue(), "the condition stays until the timeout")
 	g.Expect(state.Until).To(Equal(begin.Add(DefaultTimeout)), "then it changes")
-	g.Expect(state.Message).To(And(ContainSubstring("has not answered this core"), ContainSubstring("connection refused")))
+	g.Expect(state.Message).To(And(ContainSubstring("has not answered since this core began"), ContainSubstring("connection refused")))
 	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", begin.Add(24*time.Hour)), "nobody is judged by what a Node reports")
 	g.Expect(w.Frozen(other)).To(Equal(State{}), "it answers")
 

@@ -97,7 +97,7 @@ func TestVanishedInstances(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
 			if c.frozen != "" {
-				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("the instances or Nodes of Machines are gone that were there at that time: m."))
+				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("the instances or Nodes of Machines that existed at that time are gone: m."))
 			}
 		})
 	}

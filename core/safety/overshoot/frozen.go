@@ -135,7 +135,7 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 	case refused.end != "" && labelled:
 		message += "\nThe freeze is over, but removing the label is refused: " + refused.end
 	case refused.end != "":
-		message += "\nSomebody has asked for its end, but taking the annotation away is refused: " + refused.end
+		message += "\nAn annotation asks for its end, but removing the annotation is refused: " + refused.end
 	}
 	return reason, message
 }

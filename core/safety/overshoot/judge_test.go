@@ -104,7 +104,7 @@ func TestCondition(t *testing.T) {
 		"the removal is refused":            {deployment: labels{FrozenLabel: Overshoot}, refused: refusal{end: "policy"}, reason: OvershootReason, message: "removing the label is refused: policy"},
 		"of a removal nothing has remained": {refused: refusal{end: "policy"}, reason: NotFrozenReason},
 		"the label is not written":          {refused: refusal{because: "7 exist"}, reason: OvershootReason, message: "7 exist\nThe label safety.millwright.dev/frozen is not written yet"},
-		"the label is refused, and its end": {refused: refusal{because: "7 exist", text: "policy", end: "webhook"}, reason: OvershootReason, message: "forgets it: policy\nSomebody has asked for its end, but taking the annotation away is refused: webhook"},
+		"the label is refused, and its end": {refused: refusal{because: "7 exist", text: "policy", end: "webhook"}, reason: OvershootReason, message: "forgets it: policy\nAn annotation asks for its end, but removing the annotation is refused: webhook"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (r *Reconciler) notEnded(object client.Object, frozen bool, why string, err
 		return
 	}
 	r.show(object)
-	text := "Nothing is frozen, but taking the annotation away that asks for the end of a freeze is refused: %[2]s"
+	text := "Nothing is frozen, but removing the annotation that asks for the end of a freeze is refused: %[2]s"
 	if frozen {
 		text = "Machines could be created again (%[1]s), but that is refused: %[2]s"
 	}
@@ -93,7 +93,7 @@ func (r *Reconciler) goesOn(object client.Object) {
 func (r *Reconciler) mark(ctx context.Context, object client.Object, change func(labels, annotations map[string]string)) error {
 	changed, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return errors.Errorf("%T is no object", object)
+		return errors.Errorf("%T is not an object", object)
 	}
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, object.GetLabels())

@@ -24,11 +24,11 @@ func DefaultOptions() Options { return Options{Up: 2, Down: 1, Period: time.Minu
 // AddFlags adds the flags, with the values that the options have as their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Up, "safety-up", o.Up,
-		"How many Machines more than replicas and surge of a MachineDeployment stop the creation of more; 0 for never.")
+		"How many Machines beyond replicas and surge of a MachineDeployment stop the creation of more; 0 for never.")
 	flags.IntVar(&o.Down, "safety-down", o.Down,
-		"How far the number of Machines must fall below the one that stopped creation until it goes on.")
+		"How far the number of Machines must fall below the one that stopped creation until creation resumes.")
 	flags.DurationVar(&o.Period, "machine-safety-overshooting-period", o.Period,
-		"How long the surplus of a scale-down may last until it counts, and how long after a new Machine the API server is asked for all.")
+		"How long the surplus of a scale-down may last until it counts, and how long after the creation of a Machine all are counted by the API server.")
 }
 
 // Validate says what is wrong with the flags.

@@ -83,7 +83,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) ou
 	case r.ofSets && deploymentOf(object) != nil:
 		// Its deployment is counted as a whole.
 		if labelled {
-			return outcome.FromError(r.unfreeze(ctx, object, false, "a MachineDeployment has it now"))
+			return outcome.FromError(r.unfreeze(ctx, object, false, "a MachineDeployment controls it now"))
 		}
 		r.goesOn(object)
 		return outcome.Continue()

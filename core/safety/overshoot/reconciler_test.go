@@ -69,7 +69,7 @@ func TestASetWithoutDeploymentIsFrozenItself(t *testing.T) {
 	w.events()
 	w.reconcile(own)
 	w.G.Expect(frozen(own)).To(Equal("none"))
-	w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: a MachineDeployment has it now"}))
+	w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: a MachineDeployment controls it now"}))
 	w.label(own, `"`+overshoot.ByDeployment+`"`)
 	w.reconcile(own)
 	w.G.Expect(frozen(own)).To(Equal(overshoot.ByDeployment), "that is the label of the set's own controller")
@@ -177,7 +177,7 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 		condition := w.guard.Condition(d, nil)
 		w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
-		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("Somebody has asked for its end, but taking the annotation away is refused")))
+		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("An annotation asks for its end, but removing the annotation is refused")))
 	}
 	w.refused.Lift()
 	w.reconcile(d)

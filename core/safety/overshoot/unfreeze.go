@@ -68,13 +68,13 @@ func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment
 	}); err != nil {
 		if refused := persist.Refusal(err); refused != "" && r.Guard.note(object, refusal{end: refused}) {
 			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze",
-				referral+". Taking the annotation away is refused: %s", deployment, UnfreezeAnnotation, refused)
+				referral+". Removing the annotation is refused: %s", deployment, UnfreezeAnnotation, refused)
 		}
-		return errors.WithMessage(err, "taking the request to unfreeze a MachineSet away")
+		return errors.WithMessage(err, "removing the request to unfreeze a MachineSet")
 	}
 	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze", referral, deployment, UnfreezeAnnotation)
 	return nil
 }
 
 // referral says where to ask.
-const referral = "MachineDeployment %s is frozen, and its MachineSets with it: annotate that with %s"
+const referral = "MachineDeployment %s is frozen, and its MachineSets with it: annotate the MachineDeployment with %s"

@@ -54,7 +54,7 @@ func parse(body string) (event, error) {
 		} `json:"detail"`
 	}
 	if err := json.Unmarshal([]byte(body), &envelope); err != nil {
-		return event{}, errors.New("the message is no event of EventBridge in JSON")
+		return event{}, errors.New("the message is not an EventBridge event in JSON")
 	}
 	e := event{instance: envelope.Detail.InstanceID, region: envelope.Region, at: envelope.Time}
 	switch {

@@ -37,13 +37,13 @@ func TestParse(t *testing.T) {
 		"no instance ID":       {body: message("aws.ec2", detailInterruption, "us-east-1", at, "i-*"), err: "names no instance"},
 		"no region":            {body: message("aws.ec2", detailInterruption, "", at, "i-0123456789abcdef0"), err: "names no instance"},
 		"no time":              {body: `{"source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","region":"a","detail":{"instance-id":"i-0123456789abcdef0"}}`, err: "names no instance"},
-		"a time that is none":  {body: message("aws.ec2", detailInterruption, "us-east-1", "now", "i-0123456789abcdef0"), err: "no event"},
-		"no JSON":              {body: "s3cret", err: "no event"},
-		"nothing":              {err: "no event"},
-		"other JSON":           {body: `[1]`, err: "no event"},
-		"a detail of its own":  {body: `{"source":"aws.ec2","detail":"s3cret"}`, err: "no event"},
+		"a time that is none":  {body: message("aws.ec2", detailInterruption, "us-east-1", "now", "i-0123456789abcdef0"), err: "not an EventBridge event"},
+		"no JSON":              {body: "s3cret", err: "not an EventBridge event"},
+		"nothing":              {err: "not an EventBridge event"},
+		"other JSON":           {body: `[1]`, err: "not an EventBridge event"},
+		"a detail of its own":  {body: `{"source":"aws.ec2","detail":"s3cret"}`, err: "not an EventBridge event"},
 		"too long":             {body: `{"source":"` + strings.Repeat("x", maxBody), err: "bytes"},
-		"deeper than is right": {body: strings.Repeat("[", maxBody), err: "no event"},
+		"deeper than is right": {body: strings.Repeat("[", maxBody), err: "not an EventBridge event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -56,7 +56,7 @@ func (o *Options) Validate(identitiesRequired bool) error {
 	for _, text := range o.Queues {
 		u, err := url.Parse(text)
 		if err != nil || !isQueue(u) {
-			return errors.Errorf("--interruption-queue is %q, which is no URL of a standard queue: "+
+			return errors.Errorf("--interruption-queue is %q, which is not the URL of a standard queue: "+
 				"give it as https://sqs.<region>.amazonaws.com/<account>/<name>", text)
 		}
 	}

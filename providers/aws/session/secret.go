@@ -76,7 +76,7 @@ func fromSecret(secret *corev1.Secret) (aws.Credentials, error) {
 	}
 	for part, form := range forms {
 		if value := parts[part]; value != "" && (!form.MatchString(value) || len(value) > maxPart) {
-			return aws.Credentials{}, invalid("the %s in Secret %s does not have the form of one: check that it is whole and not encoded twice",
+			return aws.Credentials{}, invalid("the %s in Secret %s is malformed: check that it is whole and not encoded twice",
 				part, secret.Name)
 		}
 	}

@@ -218,7 +218,7 @@ type credentialsError struct{ err error }
 
 // Error says what to look for.
 func (e *credentialsError) Error() string {
-	return "there is no token by the credentials of the provider's process: " + e.err.Error()
+	return "no token could be obtained with the credentials of the provider's process: " + e.err.Error()
 }
 
 // Unwrap returns the cause.

@@ -44,10 +44,10 @@ type Options struct {
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.Environment, "azure-environment", "AzureCloud",
-		"the Azure cloud that machines are in: AzureCloud, AzureChinaCloud or AzureUSGovernment")
+		"The Azure cloud that machines are in: AzureCloud, AzureChinaCloud or AzureUSGovernment.")
 	set.StringVar(&o.ResourceManager, "azure-resource-manager", "",
-		"the address of Azure Resource Manager, if it is not that of --azure-environment, such as that of a private link or, with http on loopback, of a "+
-			"simulator; tokens are sent there")
+		"The address of Azure Resource Manager, if it is not that of --azure-environment, such as that of a private link or, with http on loopback, of a "+
+			"simulator. Tokens are sent there.")
 }
 
 // Validate checks the options.

@@ -53,7 +53,7 @@ func (o opener) fromSecret(p *infrav1.ServicePrincipal, secret *corev1.Secret) (
 	switch values {
 	case 1:
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return nil, invalid("the client secret in Secret %s has what is no printable character: check that it is whole and not encoded twice", secret.Name)
+			return nil, invalid("the client secret in Secret %s contains an unprintable character: check that it is whole and not encoded twice", secret.Name)
 		}
 		c, err := azidentity.NewClientSecretCredential(p.TenantID, p.ClientID, value,
 			&azidentity.ClientSecretCredentialOptions{ClientOptions: o.client(), DisableInstanceDiscovery: true})
@@ -67,7 +67,7 @@ func (o opener) fromSecret(p *infrav1.ServicePrincipal, secret *corev1.Secret) (
 func (o opener) fromCertificate(p *infrav1.ServicePrincipal, name string, pem []byte) (azcore.TokenCredential, error) {
 	certificates, key, err := azidentity.ParseCertificates(pem, nil)
 	if err != nil || len(certificates) == 0 {
-		return nil, invalid("tls.crt and tls.key in Secret %s are no certificate and RSA key in PEM, or the key has a password", name)
+		return nil, invalid("tls.crt and tls.key in Secret %s are not a certificate and an RSA key in PEM, or the key has a password", name)
 	}
 	if certificates[0].PublicKeyAlgorithm != x509.RSA {
 		return nil, invalid("the certificate in Secret %s has no RSA key, which Microsoft Entra ID requires", name)

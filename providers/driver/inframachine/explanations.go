@@ -56,7 +56,7 @@ func explain(err error) *explanation {
 	case driver.ClassNotFound:
 		return &explanation{driverv1.InstanceNotVisibleReason, cause + ". Waiting for the cloud to list the instance"}
 	case driver.ClassConflict:
-		return &explanation{driverv1.CloudErrorReason, cause + ". Something has the name of the instance that is no instance and does not carry " +
+		return &explanation{driverv1.CloudErrorReason, cause + ". Something has the name of the instance, is not an instance and does not carry " +
 			"the mark of this object: delete it in the cloud, or replace the Machine by one of another name. Retried with backoff"}
 	case driver.ClassRefused:
 		return &explanation{driverv1.CloudErrorReason, cause + ". The call had no effect; retried with backoff"}

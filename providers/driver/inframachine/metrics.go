@@ -31,7 +31,7 @@ var (
 
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_machine_failures_total",
-		Help: "Number of provider's machines that have failed for good, by the reason of the failure.",
+		Help: "Number of provider's machines with a terminal failure, by its reason.",
 	}, []string{"kind", "reason"})
 
 	adoptions = prometheus.NewCounterVec(prometheus.CounterOpts{

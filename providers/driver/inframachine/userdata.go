@@ -38,7 +38,7 @@ const secretRetry = 30 * time.Second
 func (r *Reconciler[M]) awaitUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if name := s.owner.Spec.Bootstrap.DataSecretName; name == nil || *name == "" {
 		s.observed.state = &explanation{driverv1.WaitingForBootstrapDataReason,
-			fmt.Sprintf("Machine %s has no spec.bootstrap.dataSecretName yet; its bootstrap provider makes the data", s.owner.Name)}
+			fmt.Sprintf("Machine %s has no spec.bootstrap.dataSecretName yet; its bootstrap provider creates the data", s.owner.Name)}
 		return outcome.Wait()
 	}
 	if r.unusable.get(s.Key()) {

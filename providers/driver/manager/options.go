@@ -67,7 +67,7 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 		&o.Concurrency,
 		"machine-concurrency",
 		defaults.Concurrency,
-		"Number of machines to reconcile at a time; a quarter of them may call the cloud in one scope (account and region).",
+		"Machines to reconcile at once; a quarter of them may call the cloud in one scope (account and region).",
 	)
 	fs.DurationVar(
 		&o.InventoryFast,
@@ -98,7 +98,7 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 		"Highest average rate of launches in a scope (account and region); 0 for no limit.",
 	)
 	fs.StringVar(&o.OrphanPolicy, "orphan-policy", string(orphans.PolicyDelete),
-		"What becomes of instances, and of what they leave behind, that are certainly ours and that no object claims: delete or report.")
+		"What to do with instances, and with what they leave behind, that are certainly ours and that no object claims: delete or report.")
 	fs.DurationVar(&o.OrphanPeriod, "machine-safety-orphan-vms-period", orphans.DefaultPeriod,
 		"Time between two scans for instances that no object claims; 0 for none.")
 	if o.Identities != nil {

@@ -36,12 +36,12 @@ var advice = map[Assessment]string{
 		"let the target work on it; if it is nobody's, terminate it in the cloud",
 	NotLaunched: "It carries the mark of an object for which it was not launched, by its token or name: a copy that was made with the tags of the " +
 		"original, or adopted by hand. Take the marks off if it is to stay; if it is nobody's, terminate it in the cloud",
-	Relabeled: "It carries the mark of an object that was here, and a lineage that is not from here: it was moved to another management cluster, or " +
+	Relabeled: "It carries the mark of an object that was here, and a lineage of another management cluster: it was moved to another management cluster, or " +
 		"somebody has replaced the lineage. If it is nobody's, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Frozen: "Nothing of its Cluster may be replaced now (condition RemediationAllowed): it is deleted once that has ended and two more scans " +
-		"have seen it. If it is to stay, give it back its object until then",
+		"have seen it. If it is to stay, recreate its object before then",
 	Orphan: "--orphan-policy=report leaves it running",
 }
 

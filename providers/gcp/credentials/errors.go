@@ -41,7 +41,7 @@ func explain(what string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return errors.Errorf("%s: no answer from Google Cloud within the time limit", what)
 	}
-	return errors.Errorf("%s: no access token could be had from Google Cloud: check the network and the credentials", what)
+	return errors.Errorf("%s: no access token could be obtained from Google Cloud: check the network and the credentials", what)
 }
 
 // refusal is the error of a request for a token that was answered with a status that is no success.

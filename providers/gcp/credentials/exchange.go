@@ -83,7 +83,7 @@ func (e exchanger) federated(audience string, file tokenfile.File, scope string)
 		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.STS+"/v1/token", strings.NewReader(form.Encode()))
 		if err != nil {
-			return nil, errors.New("the address of the Security Token Service is none: correct --sts-endpoint")
+			return nil, errors.New("the address of the Security Token Service is invalid: correct --sts-endpoint")
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		var answer struct {
@@ -125,7 +125,7 @@ func (e exchanger) impersonated(base Source, i impersonation, scope string) Sour
 		target := e.IAMCredentials + "/v1/projects/-/serviceAccounts/" + i.email + ":generateAccessToken"
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(content))
 		if err != nil {
-			return nil, errors.New("the address of the IAM Credentials API is none: correct --iam-credentials-endpoint")
+			return nil, errors.New("the address of the IAM Credentials API is invalid: correct --iam-credentials-endpoint")
 		}
 		request.Header.Set("Authorization", "Bearer "+by.AccessToken)
 		request.Header.Set("Content-Type", "application/json")

@@ -97,7 +97,7 @@ func fieldsOf(where string, content []byte) (fields, error) {
 	f := fields{where: where}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	if err := decoder.Decode(&f.raw); err != nil || f.raw == nil {
-		return f, invalid("%s is no JSON object: give the key file of a service account as it was downloaded", where)
+		return f, invalid("%s is not a JSON object: give the key file of a service account as it was downloaded", where)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return f, invalid("%s has something after its JSON object: remove it", where)
@@ -109,7 +109,7 @@ func fieldsOf(where string, content []byte) (fields, error) {
 func (f fields) text(name string) (string, error) {
 	var v string
 	if err := json.Unmarshal(f.raw[name], &v); err != nil || v == "" {
-		return "", invalid("%s: field %s is missing, or is no text: give the whole key file of a service account", f.where, name)
+		return "", invalid("%s: field %s is missing, or is not a string: give the whole key file of a service account", f.where, name)
 	}
 	return v, nil
 }
@@ -193,9 +193,9 @@ func (f fields) serviceAccount() (serviceAccountKey, error) {
 	case !emailForm.MatchString(values["client_email"]):
 		return none, invalid("%s: field client_email is not the email of a service account", f.where)
 	case !keyIDForm.MatchString(values["private_key_id"]):
-		return none, invalid("%s: field private_key_id does not have the form of one", f.where)
+		return none, invalid("%s: field private_key_id is malformed", f.where)
 	case !isRSA(key):
-		return none, invalid("%s: field private_key is no RSA key in PEM: give the key file as it was downloaded", f.where)
+		return none, invalid("%s: field private_key is not an RSA key in PEM: give the key file as it was downloaded", f.where)
 	default:
 		return serviceAccountKey{values["client_email"], values["private_key_id"], key}, nil
 	}
@@ -232,7 +232,7 @@ func (f fields) impersonatedServiceAccount() (fromSecret, error) {
 	found := &impersonation{email: email[1]}
 	var delegates []string
 	if raw, has := f.raw["delegates"]; has && json.Unmarshal(raw, &delegates) != nil {
-		return none, invalid("%s: field delegates is no list of texts", f.where)
+		return none, invalid("%s: field delegates is not a list of strings", f.where)
 	}
 	for _, d := range delegates {
 		d = strings.TrimPrefix(d, "projects/-/serviceAccounts/")

@@ -76,9 +76,9 @@ func TestCredentialsOfASecret(t *testing.T) {
 		"an impersonated account":    {file: impersonated},
 		"a former token address":     {file: changed(key, map[string]any{"token_uri": "https://accounts.google.com/o/oauth2/token"})},
 		"no token address":           {file: changed(key, map[string]any{"token_uri": nil, "universe_domain": nil})},
-		"no JSON":                    {hidden, invalidReason, "no JSON object"},
-		"null":                       {"null", invalidReason, "no JSON object"},
-		"a list":                     {`["` + hidden + `"]`, invalidReason, "no JSON object"},
+		"no JSON":                    {hidden, invalidReason, "not a JSON object"},
+		"null":                       {"null", invalidReason, "not a JSON object"},
+		"a list":                     {`["` + hidden + `"]`, invalidReason, "not a JSON object"},
 		"two objects":                {`{"type": "service_account"} {"token_uri": "` + hidden + `"}`, invalidReason, "after its JSON object"},
 		"no type":                    {changed(key, map[string]any{"type": nil}), invalidReason, "field type"},
 		"a type in capitals":         {changed(key, map[string]any{"Type": "external_account"}), notAllowedReason, "a field that is not allowed"},
@@ -109,7 +109,7 @@ func TestCredentialsOfASecret(t *testing.T) {
 		"a source with another token address": {changed(impersonated, map[string]any{"source_credentials": changed(key, map[string]any{"token_uri": "https://" + hidden})}),
 			notAllowedReason, "source_credentials: field token_uri"},
 		"a source of a source": {changed(impersonated, map[string]any{"source_credentials": impersonated}), notAllowedReason, "source_credentials: field type"},
-		"no source":            {changed(impersonated, map[string]any{"source_credentials": nil}), invalidReason, "source_credentials is no JSON"},
+		"no source":            {changed(impersonated, map[string]any{"source_credentials": nil}), invalidReason, "source_credentials is not a JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -46,7 +46,7 @@ func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into a
 	target := d.endpoint + "/projects"
 	for _, element := range append([]string{scope.Location}, r.path...) {
 		if !plain.MatchString(element) {
-			return driver.NewTerminalError(r.name, "", errors.Errorf("%q cannot be the name of anything in Compute Engine", element))
+			return driver.NewTerminalError(r.name, "", errors.Errorf("%q is not a valid name in Compute Engine", element))
 		}
 		target += "/" + element
 	}
@@ -56,7 +56,7 @@ func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into a
 	}
 	request, err := http.NewRequestWithContext(ctx, r.method, target+"?"+r.query.Encode(), &content)
 	if err != nil {
-		return driver.NewRefusedError(r.name, "", errors.New("the address of Compute Engine is none: correct --compute-endpoint"))
+		return driver.NewRefusedError(r.name, "", errors.New("the address of Compute Engine is invalid: correct --compute-endpoint"))
 	}
 	caller, err := d.caller(ctx, scope)
 	if err != nil {

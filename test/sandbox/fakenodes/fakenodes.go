@@ -52,7 +52,7 @@ func Start(ctx context.Context, options Options) error {
 	s := &standIn{Options: options, joined: map[string]string{}}
 	var err error
 	if s.client, err = client.New(options.Target, client.Options{Scheme: options.Scheme}); err != nil {
-		return errors.Wrap(err, "making a client for the Nodes of unbooted machines")
+		return errors.Wrap(err, "creating a client for the Nodes of unbooted machines")
 	}
 	if s.machines, err = follow(ctx, options.Control, options.Scheme, &clusterv1.Machine{}); err != nil {
 		return err

@@ -135,7 +135,7 @@ func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
 		return nil, err
 	}
 	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return nil, errors.Errorf("%q is no URL of HTTP, such as http://127.0.0.1:8080/machines", endpoint)
+		return nil, errors.Errorf("%q is not an HTTP URL such as http://127.0.0.1:8080/machines", endpoint)
 	}
 	answers := probe.HTTP(endpoint)
 	_, err = answers.Machines(ctx)

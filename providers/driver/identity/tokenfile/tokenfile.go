@@ -43,14 +43,14 @@ func (f File) Read() ([]byte, error) {
 	defer root.Close() //nolint:errcheck // It was only read.
 	relative, err := filepath.Rel(directory, filepath.Clean(f.Path))
 	if err != nil {
-		return nil, f.invalid("%s is no path", f.Path)
+		return nil, f.invalid("%s is not a path", f.Path)
 	}
 	if isBelow(f.Path, kubernetesTokens) {
 		return nil, f.notAllowed("%s leads to %s, which no identity may use", f.Path, kubernetesTokens)
 	}
 	info, err := root.Stat(relative)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, f.invalid("%s is no file below %s in the provider's container: mount the token there", f.Path, directory)
+		return nil, f.invalid("%s is not a file below %s in the provider's container: mount the token there", f.Path, directory)
 	}
 	file, err := root.Open(relative)
 	if err != nil {
