@@ -14,7 +14,7 @@ common=-dwarf=false\ -d=checkptr=0
 echo "-gcflags=all=$common"
 [ "${RACE:-}" = all ] && exit
 quiet="-dwarf=false -race=false -d=checkptr=0,ssa/intrinsics/off"
-# As few patterns as will do: the go command compiles each anew for each package of each test, and 41 of them took it half a minute of
+# As few patterns as will do: the go command compiles each again for each package of each test, and 41 of them took it half a minute of
 # one processor before the first test began.
 echo "-gcflags=std=$quiet"
 # crypto does not work without intrinsics, containers hold objects of ours, and the others have the detector's view in them.

@@ -52,7 +52,8 @@ func (o *options) add(fs *pflag.FlagSet) {
 			"; when empty, each Cluster has a Secret with its own.",
 	)
 	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
-	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
+	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200,
+		"Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
 	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs to reconcile at once.")
 	fs.IntVar(
 		&o.targetConcurrency,

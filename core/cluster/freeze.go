@@ -18,7 +18,7 @@ import (
 // a condition of that name for their own limits. It appears with the first freeze.
 const RemediationAllowedCondition = clusterv1.MachineHealthCheckRemediationAllowedCondition
 
-// reconcileFreeze reads whether something keeps Machines from being replaced, and takes away the annotation by which a user ends that.
+// reconcileFreeze reads whether something keeps Machines from being replaced, and removes the annotation by which a user ends that.
 func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcome {
 	if r.Freezer == nil {
 		return outcome.Continue()
@@ -68,7 +68,7 @@ func (s *scope) setRemediationAllowed() {
 	frozen := known != nil && known.Status == metav1.ConditionFalse
 	switch {
 	case s.frozen.Unread:
-		// The freezer reads the condition: it stays as the core before has left it.
+		// The freezer reads the condition: it stays as the previous core has left it.
 	case s.frozen.Active() && (frozen || s.newlyFrozen()):
 		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, together(s.frozen.Message, s.unfreezeProblem())))
 	case !s.frozen.Active() && (known != nil || s.unfreezeRefused != nil):

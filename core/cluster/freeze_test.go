@@ -138,7 +138,7 @@ func TestCoreWasAway(t *testing.T) {
 	}).WithTimeout(timeout).Should(ConsistOf("RemediationFrozen", "RemediationResumed"), "each once")
 }
 
-// TestACoreThatEndsSoon after a time without one does not end what follows from that, nor tells of it again; the annotation ends it. A core
+// TestACoreThatEndsSoon after a time without one does not end what follows from that, nor reports it again; the annotation ends it. A core
 // of which another was at work until a moment ago says nothing.
 func TestACoreThatEndsSoon(t *testing.T) {
 	g := NewWithT(t)
@@ -165,7 +165,7 @@ func TestACoreThatEndsSoon(t *testing.T) {
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("except for one that ran only briefly"))
 	})
 	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
-	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "told once")
+	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "reported once")
 
 	patched := c.DeepCopy()
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: ""}

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/cluster/kubeconfig"
 )
 
-// TestARenewal: the client certificate in what a core has made is replaced when half of its time is over, and a refusal is told of.
+// TestARenewal: the client certificate in what a core has made is replaced when half of its time is over, and a refusal is reported.
 func TestARenewal(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)

@@ -176,7 +176,7 @@ func direct(c client.WithWatch) *cluster.Reconciler {
 	}
 }
 
-// TestAnAuthorityThatCannotBeUsed is told of, with what is wrong with it.
+// TestAnAuthorityThatCannotBeUsed is reported, with what is wrong with it.
 func TestAnAuthorityThatCannotBeUsed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.Secret)
@@ -207,7 +207,7 @@ func TestAnAuthorityThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAKubeconfigThatMayNotBeWritten is told of, in the words of the policy, and made once the policy is gone.
+// TestAKubeconfigThatMayNotBeWritten is reported, in the words of the policy, and made once the policy is gone.
 func TestAKubeconfigThatMayNotBeWritten(t *testing.T) {
 	namespace := core.Namespace(t)
 	lift := refuseSecrets(t, namespace, "!object.metadata.name.startsWith('c-kubeconfig')", "kubeconfigs are frozen")

@@ -33,7 +33,7 @@ type scope struct {
 
 	// frozen says whether no Machine of the Cluster is replaced now.
 	frozen freeze.State
-	// unfreeze means that a user asks for the end of that, unfreezeRefused why the annotation cannot be taken away.
+	// unfreeze means that a user asks for the end of that, unfreezeRefused why the annotation cannot be removed.
 	unfreeze        bool
 	unfreezeRefused error
 

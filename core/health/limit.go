@@ -13,7 +13,7 @@ import (
 
 // Limit is what spec.remediation.triggerIf of a MachineHealthCheck allows.
 type Limit struct {
-	// Allowed reports whether unhealthy Machines are handed over for remediation.
+	// Allowed reports whether unhealthy Machines are marked for remediation.
 	Allowed bool
 	// Remediations is how many more Machines may become unhealthy until it is not; 0 if it is not allowed.
 	Remediations int

@@ -79,7 +79,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	s.progress = deletion{reason, message}
 	if start := s.startUp(); start > 0 && s.events.Empty() &&
 		meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
-		// What the core before this one has reported stays until the connection is established.
+		// What the previous core has reported stays until the connection is established.
 		s.quiet = true
 		end = end.And(outcome.WaitFor(start))
 	}

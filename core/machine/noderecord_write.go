@@ -104,7 +104,7 @@ func (r NodeRecord) sum() [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %t", r.Labels, r.Taints, r.Initialized != nil))
 }
 
-// turns remembers which Nodes this process has initialized, until their Machines record it: a taint that is taken away
+// turns remembers which Nodes this process has initialized, until their Machines record it: a taint that is removed
 // within that moment does not come again. The zero value is ready for use.
 type turns struct {
 	mutex sync.Mutex

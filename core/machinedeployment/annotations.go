@@ -11,7 +11,7 @@ import (
 // Annotations of a MachineDeployment that are this project's own. Cluster API has no fields for them.
 const (
 	// RollbackToAnnotation asks once for an earlier template: the value is the revision of a MachineSet that is
-	// still kept, or 0 for the one before the current. It is taken away in the write that brings the template back.
+	// still kept, or 0 for the one before the current. It is removed in the write that brings the template back.
 	RollbackToAnnotation = "machinedeployment.millwright.dev/rollback-to"
 	// RevisionHistoryLimitAnnotation is how many MachineSets of earlier revisions are kept, without Machines,
 	// once a rollout is complete: a whole number, DefaultRevisionHistoryLimit without it.
@@ -25,7 +25,7 @@ const (
 	// PassedOverNamesAnnotation counts the names that were meant for a new set and that something else had. It is part of
 	// what the next name is made from, and written by the controller.
 	PassedOverNamesAnnotation = "machinedeployment.millwright.dev/passed-over-names"
-	// RecreateAnnotation, with the value "true", makes a rolling update let all outdated Machines go before it
+	// RecreateAnnotation, with the value "true", makes a rolling update remove all outdated Machines before it
 	// creates new ones, whatever maxSurge and maxUnavailable are.
 	RecreateAnnotation = "machinedeployment.millwright.dev/recreate"
 )

@@ -2,7 +2,7 @@ package machinedeployment
 
 import "fmt"
 
-// takeChosen lets Machines go that somebody, as a cluster autoscaler, has chosen with the annotation
+// takeChosen removes Machines that somebody, as a cluster autoscaler, has chosen with the annotation
 // cluster.x-k8s.io/delete-machine, while there are more Machines than wanted: out of whichever of the sets they
 // belong to, so that it is these that go and no others. What is more than even the surge allows goes at once, as
 // somebody has lowered the number; of the rest, which may be the surge of a rollout, as many available Machines as
@@ -48,7 +48,7 @@ func (d *draft) recoverable() int {
 	return sum
 }
 
-// removeBehindChosen lets outdated Machines go that do not serve and would go next, were it not for chosen ones before
+// removeBehindChosen removes outdated Machines that do not serve and would go next, were it not for chosen ones before
 // them that serve and must not go yet: a set with a smaller number would take those. So a mark neither costs a
 // Machine that is needed, nor stops a rollout.
 func (d *draft) removeBehindChosen(minimum int) {
@@ -101,7 +101,7 @@ func (d *draft) takeMissing(wanted int) {
 	}
 }
 
-// takeUnavailable lets Machines go that are not available, while there are more than wanted; outdated ones first.
+// takeUnavailable removes Machines that are not available, while there are more than wanted; outdated ones first.
 func (d *draft) takeUnavailable(wanted int) {
 	surplus := d.surplus(wanted)
 	for _, set := range append(d.outdated(), d.current()) {

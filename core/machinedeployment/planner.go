@@ -15,7 +15,7 @@ type view struct {
 	strategy                 clusterv1.MachineDeploymentRolloutStrategyType
 	// paused means that nothing rolls; scaling goes on.
 	paused bool
-	// recreate means that a rolling update lets all outdated Machines go before it makes new ones.
+	// recreate means that a rolling update removes all outdated Machines before it makes new ones.
 	recreate bool
 	// sets are in the order in which they were created.
 	sets []setView

@@ -75,7 +75,7 @@ func (d *draft) shrinkOutdated(minimum int) {
 	}
 }
 
-// recreateAll lets all outdated Machines go at once, and makes new ones when the last of them has gone.
+// recreateAll removes all outdated Machines at once, and makes new ones when the last of them has gone.
 func (d *draft) recreateAll() {
 	present := 0
 	for _, set := range d.outdated() {

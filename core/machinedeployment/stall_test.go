@@ -94,7 +94,7 @@ func TestReplacedMachinesAreNoProgress(t *testing.T) {
 }
 
 // TestStallOfACompleteDeploymentSurvivesARestart has a Machine that is lost after a rollout is complete, and whose replacements
-// do not come up. The process ends all the while.
+// do not come up. The process exits all the while.
 func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,7 +26,7 @@ const (
 	unreadAfter = 15 * time.Second
 )
 
-// nodesUnreadable is what the metric has for a Machine that is not handed over because its Node cannot be read.
+// nodesUnreadable is what the metric has for a Machine that is not marked for remediation because its Node cannot be read.
 const nodesUnreadable = "NodesUnreadable"
 
 // nodes is what is asked of a connection.
@@ -38,8 +38,8 @@ type nodes interface {
 	WithdrawRead(owner types.NamespacedName)
 }
 
-// nodeQuery is what is read of the API server of the target cluster before a Machine is handed over: the Node that it is linked with, or
-// that with its provider ID. mark is that of the Node in the cache, 0 for none: its version would change with every heartbeat.
+// nodeQuery is what is read of the API server of the target cluster before a Machine is marked for remediation: the Node that it is linked
+// with, or that with its provider ID. mark is that of the Node in the cache, 0 for none: its version would change with every heartbeat.
 type nodeQuery struct {
 	name, id string
 	mark     uint64
@@ -197,8 +197,8 @@ func (s *round) correct(f *health.Facts) bool {
 	return true
 }
 
-// confirm has the Nodes read of the Machines that are to be handed over, or whose turn it is to be replaced, because of what the cache has
-// of their Nodes. Until there is an answer they are not; the round that comes with it judges by it.
+// confirm has the Nodes read of the Machines that are to be marked for remediation, or whose turn it is to be replaced, because of what
+// the cache has of their Nodes. Until there is an answer they are not; the round that comes with it judges by it.
 func (r *Reconciler) confirm(s *round) {
 	for _, t := range s.targets {
 		if t.State != health.Unhealthy || t.byLiveRead || !s.wanted[t.UID] && !s.isNew(t) || !s.byNode(t) {
@@ -258,7 +258,7 @@ func (l *liveRead) next(q nodeQuery, now time.Time, owner remote.Owner) *liveRea
 	return created
 }
 
-// countUnread counts a Machine for the MachineHealthChecks by which it would be handed over.
+// countUnread counts a Machine for the MachineHealthChecks by which it would be marked for remediation.
 func (s *round) countUnread(t *target) {
 	for i, c := range t.by {
 		if c.allowed && t.judgements[i].State == health.Unhealthy {
@@ -270,8 +270,8 @@ func (s *round) countUnread(t *target) {
 	}
 }
 
-// isNew reports whether an unhealthy Machine would be handed over now that was not before, or whose request of external remediation is
-// gone.
+// isNew reports whether an unhealthy Machine would be marked for remediation now that was not before, or whose request of external
+// remediation is gone.
 func (s *round) isNew(t *target) bool {
 	toOwner, external := s.handOver(t)
 	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
@@ -282,7 +282,7 @@ func (s *round) isNew(t *target) bool {
 	return external != nil && (t.requestGone || !requested(known))
 }
 
-// byNode reports whether a Machine is handed over only because of what is known of its Node.
+// byNode reports whether a Machine is marked for remediation only because of what is known of its Node.
 func (s *round) byNode(t *target) bool {
 	blind := *t
 	blind.judgements = nil

@@ -194,7 +194,7 @@ func TestTheReadAfter(t *testing.T) {
 	}
 }
 
-// TestUnreadMachinesAreCounted for those MachineHealthChecks by which they would be handed over, with the first cause of all.
+// TestUnreadMachinesAreCounted for those MachineHealthChecks by which they would be marked for remediation, with the first cause of all.
 func TestUnreadMachinesAreCounted(t *testing.T) {
 	g := NewWithT(t)
 	_, s := crowd(1)
@@ -215,7 +215,7 @@ func TestUnreadMachinesAreCounted(t *testing.T) {
 	g.Expect(by[2].result).To(Equal(Result{}))
 }
 
-// TestWhoIsIllByItsNode: also one that is ill by itself, if by its Node it is handed over to somebody else.
+// TestWhoIsIllByItsNode: also one that is ill by itself, if by its Node it is marked for remediation by somebody else.
 func TestWhoIsIllByItsNode(t *testing.T) {
 	byNode := func(c *check) { c.Spec.Checks.UnhealthyMachineConditions = nil }
 	byItself := func(c *check) {
@@ -252,7 +252,7 @@ func TestWhoIsIllByItsNode(t *testing.T) {
 	}
 }
 
-// TestWhoIsNew: whose request of external remediation is gone is handed over once more.
+// TestWhoIsNew: whose request of external remediation is gone is marked for remediation once more.
 func TestWhoIsNew(t *testing.T) {
 	g := NewWithT(t)
 	r, s := confirming(&served{cached: nodeIn("1", "False"), err: &remote.PendingError{}})
@@ -263,7 +263,7 @@ func TestWhoIsNew(t *testing.T) {
 	g.Expect(s.isNew(s.targets[0])).To(BeTrue())
 }
 
-// TestTheDefaultPolicyReadsNodes of those that are to be handed over by it, and of nobody else. One event says of one that it cannot be read.
+// TestTheDefaultPolicyReadsNodes of those that are to be marked for remediation by it, and of no others. One event says of one that it cannot be read.
 func TestTheDefaultPolicyReadsNodes(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "True"), live: nodeIn("1", "True")}
 	r, s, ask, _ := granting(to)

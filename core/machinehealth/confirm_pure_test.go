@@ -90,7 +90,7 @@ func (s *round) confirmed(r *Reconciler, after time.Duration) []*write {
 	return writes
 }
 
-// TestWhoIsConfirmed: who is to be handed over because of its Node, and nobody else.
+// TestWhoIsConfirmed: who is to be marked for remediation because of its Node, and nobody else.
 func TestWhoIsConfirmed(t *testing.T) {
 	asked := func(status metav1.ConditionStatus) func(*round) {
 		return func(s *round) {
@@ -183,7 +183,7 @@ func TestWhatALookSays(t *testing.T) {
 	s.confirmed(r, liveReadTTL)
 	g.Expect(s.targets[0].State).To(Equal(health.Pending), "what the cache says counts from when the Node was well")
 	s.confirmed(r, 5*time.Minute)
-	g.Expect(to.reads).To(Equal(2), "it is to be handed over again")
+	g.Expect(to.reads).To(Equal(2), "it is to be marked for remediation again")
 
 	to.cached, to.live = nodeIn("3", "False"), nodeIn("3", "False")
 	for _, node := range []*corev1.Node{to.cached, to.live} {
@@ -238,7 +238,7 @@ func TestALiveReadThatFails(t *testing.T) {
 	g.Expect(r.liveReads.of).To(BeEmpty())
 }
 
-// TestANodeThatTheCacheHasSeenMeanwhile: a Machine that was about to be handed over since it had no Node is not, once it was read that there
+// TestANodeThatTheCacheHasSeenMeanwhile: a Machine that was about to be marked for remediation since it had no Node is not, once it was read that there
 // is one, before the Machine controller had its time to link it.
 func TestANodeThatTheCacheHasSeenMeanwhile(t *testing.T) {
 	g, to := NewWithT(t), &served{live: nodeIn("1", "True")}

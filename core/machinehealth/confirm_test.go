@@ -56,7 +56,7 @@ func (w *world) counted(target *coretest.HangingTarget, machine string) *atomic.
 }
 
 // TestANodeThatIsWellAndIllInTheCache: a Node is not Ready, and well again before that has lasted for the timeout, which a watch that
-// brings nothing does not say. Its Machine is not handed over. One whose Node is still ill is, after one read.
+// brings nothing does not say. Its Machine is not marked for remediation. One whose Node is still ill is, after one read.
 func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 	const unhealthyAfter = 5 * time.Second
 	w := newWorld(t)
@@ -83,8 +83,8 @@ func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 	w.G.Expect(reads.Load()).To(BeEquivalentTo(1), "rounds read nothing")
 }
 
-// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is handed over hangs. That holds up no Machine of another
-// Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is handed over, although the cache does not
+// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is marked for remediation hangs. That holds up no Machine of another
+// Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is marked for remediation, although the cache does not
 // have it.
 func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	w := newWorld(t)

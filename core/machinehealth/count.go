@@ -60,7 +60,7 @@ func (s *round) countHeld() {
 	}
 }
 
-// holds reports whether an unhealthy Machine is not handed over now. A MachineSet decides that itself, and says so: it is asked.
+// holds reports whether an unhealthy Machine is not marked for remediation now. A MachineSet decides that itself, and says so: it is asked.
 // Nobody else knows of a freeze: neither another owner, such as a control plane, nor who remediates externally.
 func (s *round) holds(t *target, by *check) bool {
 	return s.frozen.Active() && (by.Spec.Remediation.TemplateRef.IsDefined() || !ofMachineSet(t.Machine))
@@ -89,7 +89,7 @@ func (t *target) healthy() bool {
 	return t.State == health.Healthy
 }
 
-// handOver reports to whom an unhealthy Machine is to be handed over: to its owner, or by which MachineHealthCheck to an external
+// handOver reports who is to remediate an unhealthy Machine: its owner, or by which MachineHealthCheck an external
 // remediation. Any that allows it is enough.
 func (s *round) handOver(t *target) (toOwner bool, external *check) {
 	if len(t.by) == 0 {

@@ -25,8 +25,8 @@ const (
 	notJudged = "it is not judged now"
 )
 
-// grants are the questions of MachineSets about Machines that have had to wait for their turn: they were handed over by what their Nodes
-// said then. They may be lost at any time: what is needed is asked again. The zero value is ready for use.
+// grants are the questions of MachineSets about Machines that have had to wait for their turn: they were marked for remediation by what
+// their Nodes said then. They may be lost at any time: what is needed is asked again. The zero value is ready for use.
 type grants struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]map[types.UID]*grant
@@ -115,7 +115,7 @@ func (g *grants) wanted(cluster client.ObjectKey, now time.Time) map[types.UID]b
 	return wanted
 }
 
-// answer notes what a round has made of the questions, and that those are confirmed that it hands over to their owners.
+// answer notes what a round has made of the questions, and that those are confirmed that it marks for remediation by their owners.
 func (r *Reconciler) answer(s *round) {
 	judged := map[types.UID]*target{}
 	for _, t := range s.targets {

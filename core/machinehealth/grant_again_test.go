@@ -17,7 +17,7 @@ import (
 func TestAQuestionAfterAnotherWasAnswered(t *testing.T) {
 	first := health.Confirmation{After: minAsk}
 	for name, before := range map[string]func(r *Reconciler, s *round, ask func() health.Confirmation){
-		"it was handed over": func(r *Reconciler, s *round, _ func() health.Confirmation) {
+		"it was marked for remediation": func(r *Reconciler, s *round, _ func() health.Confirmation) {
 			asked := s.machines[0].Status.Conditions
 			s.machines[0].Status.Conditions = asked[:len(asked)-1]
 			s.confirmed(r, time.Second)

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/core/health"
 )
 
-// TestWhatConfirmsAMachine: who judges it, what was found, and whether it may be handed over.
+// TestWhatConfirmsAMachine: who judges it, what was found, and whether it may be marked for remediation.
 func TestWhatConfirmsAMachine(t *testing.T) {
 	found := func(status metav1.ConditionStatus, reason string) func(*round, *target) {
 		return func(s *round, _ *target) {

@@ -148,7 +148,7 @@ func TestAMachineThatIsWellAgain(t *testing.T) {
 	g.Expect(ask().Done).To(BeFalse())
 }
 
-// toConfirm is a Machine that was handed over, and is confirmed by the read of that time.
+// toConfirm is a Machine that was marked for remediation, and is confirmed by the read of that time.
 func toConfirm(to *served) (confirmed time.Time, r *Reconciler, s *round, ask func() health.Confirmation) {
 	r, s, ask, _ = granting(to)
 	waiting := s.machines[0].Status.Conditions

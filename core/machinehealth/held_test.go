@@ -75,7 +75,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	w.counts("metal", 1, 0, 0, "True/RemediationAllowed")
 }
 
-// TestAFreezeEndsByTime: what was held back is handed over without an event.
+// TestAFreezeEndsByTime: what was held back is marked for remediation without an event.
 func TestAFreezeEndsByTime(t *testing.T) {
 	w := newWorld(t)
 	end := &ending{}

@@ -71,7 +71,7 @@ func TestANodeThatIsGone(t *testing.T) {
 	w.becomes("a", owner, waiting)
 }
 
-// TestTooManyUnhealthy: above the limit nobody is handed over, who was and has not been begun is taken back, and that is said with the
+// TestTooManyUnhealthy: above the limit no Machine is marked for remediation, and one that was and has not been begun is unmarked, and that is said with the
 // numbers and one event.
 func TestTooManyUnhealthy(t *testing.T) {
 	w := newWorld(t)

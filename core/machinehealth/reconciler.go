@@ -69,8 +69,8 @@ type Reconciler struct {
 //  1. read the Cluster, its Machines and MachineHealthChecks from the caches; if it is paused or being deleted, leave them alone;
 //  2. judge each Machine by all policies that are for it;
 //  3. count for each MachineHealthCheck, and decide whether it allows remediation;
-//  4. have the Nodes read of Machines that are to be handed over because of them, or whose turn it is to be replaced, and hold those until
-//     a round has judged by the answer;
+//  4. have the Nodes read of Machines that are to be marked for remediation because of them, or whose turn it is to be replaced, and hold
+//     those until a round has judged by the answer;
 //  5. create and delete requests of external remediation;
 //  6. write the conditions of the Machines that have changed;
 //  7. publish the results, and come back when time alone changes one.

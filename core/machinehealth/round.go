@@ -85,7 +85,7 @@ type target struct {
 	facts      health.Facts
 	policies   []health.Policy
 	byLiveRead bool
-	// held means that it is handed over to nobody before its Node was read. unread is why it cannot be; "" while there is still time.
+	// held means that it is not marked for remediation before its Node was read. unread is why it cannot be; "" while there is still time.
 	held   bool
 	unread string
 	// requestGone means that its request of external remediation, which was made, is not there by the cache.

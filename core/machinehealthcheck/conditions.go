@@ -90,7 +90,8 @@ func (s *scope) allowed() metav1.Condition {
 			lines(fmt.Sprintf("%s not marked for remediation: %s", machines.Plural(s.result.Held, "unhealthy Machine"), s.result.Frozen), s.left()))
 	case s.result.Unread != "":
 		return conditions.Unknown(kind, NodesUnreadableReason,
-			lines(fmt.Sprintf("%s not marked for remediation: %s", machines.Plural(s.result.UnreadMachines, "unhealthy Machine"), s.result.Unread), s.left()))
+			lines(fmt.Sprintf("%s not marked for remediation: %s",
+				machines.Plural(s.result.UnreadMachines, "unhealthy Machine"), s.result.Unread), s.left()))
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}

@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Remediated are the Machines that a health check has found unhealthy and handed over to their owner.
+// Remediated are the Machines that a health check has found unhealthy and marked for remediation by their owner.
 func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	var remediated []*clusterv1.Machine
 	for _, machine := range machines {

@@ -191,7 +191,7 @@ func TestTwoSetsAndOneMachine(t *testing.T) {
 	})
 }
 
-// TestObjectInTheWay: what bears the name of a new Machine's infrastructure machine and is not its own is named; the
+// TestObjectInTheWay: what has the name of a new Machine's infrastructure machine and is not its own is named; the
 // other Machines come nevertheless.
 func TestObjectInTheWay(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 // DefaultPreserveTimeout is how long preserved Machines stay: as with Gardener's machine-controller-manager.
 const DefaultPreserveTimeout = 96 * time.Hour
 
-// preserveNow lets those Machines go that somebody wants to inspect at once. They are of the set no more, and others are created.
+// preserveNow releases those Machines that somebody wants to inspect at once. They are of the set no more, and others are created.
 func (r *Reconciler) preserveNow(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range slices.Clone(s.machines) {
@@ -129,7 +129,7 @@ func (r *Reconciler) endSurplus(ctx context.Context, s *scope, kept []metav1.Par
 	return kerrors.NewAggregate(failures)
 }
 
-// preserve lets a Machine go for inspection, in the version in which it was read.
+// preserve releases a Machine for inspection, in the version in which it was read.
 func (r *Reconciler) preserve(ctx context.Context, s *scope, machine *clusterv1.Machine, why string) error {
 	kept := machine.DeepCopy()
 	machines.Preserve(kept, s.Object, s.Now, s.Now.Add(r.preserveTimeout()))

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// A Machine that waits for its turn was found unhealthy when it was handed over. By the time that it has its turn its Node may be well, and
-// the watch of Nodes may be behind. So whoever judges Machines is asked before one is deleted; see Reconciler.Confirm.
+// A Machine that waits for its turn was found unhealthy when it was marked for remediation. By the time that it has its turn its Node may
+// be well, and the watch of Nodes may be behind. So whoever judges Machines is asked before one is deleted; see Reconciler.Confirm.
 
 // doubt is why it is not known whether a Machine is still unhealthy, and when to ask again.
 type doubt struct {

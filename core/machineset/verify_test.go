@@ -41,7 +41,7 @@ func ownedBy(set *clusterv1.MachineSet, machine *clusterv1.Machine) *clusterv1.M
 }
 
 // TestMachineThatGoesWhileAScaleDownIsConfirmed holds that such a Machine counts no longer: as one that the cache does not
-// show yet it would be a replica until the process ends, and nobody would hear that the scale-down is complete.
+// show yet it would be a replica until the process exits, and nobody would hear that the scale-down is complete.
 func TestMachineThatGoesWhileAScaleDownIsConfirmed(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set", UID: "set"}}

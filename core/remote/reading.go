@@ -23,7 +23,7 @@ const (
 	refusedLimit = 3
 	// unreadLimit is how long Nodes may not be read until that counts.
 	unreadLimit = 10 * time.Second
-	// renewLimit is how long a read that was sent anew has until it is again: one that is slow must come to its end.
+	// renewLimit is how long a read that was sent again has before it is sent once more: one that is slow must come to its end.
 	renewLimit = 5 * time.Minute
 	// maxRefusal bounds, in bytes, how much of a refusal is repeated: a peer may answer as much as it likes.
 	maxRefusal = 300
@@ -87,7 +87,7 @@ func (r *reading) unanswered(last time.Time) {
 	}
 }
 
-// renew has Nodes read anew when probes are answered again: what was asked meanwhile may hang for minutes. What was open before
+// renew has Nodes read again when probes are answered again: what was asked meanwhile may hang for minutes. What was open before
 // goes on, since to list Nodes once more costs an API server that is slow more than a probe.
 func (r *reading) renew() {
 	now := r.clock.Now()

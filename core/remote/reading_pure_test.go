@@ -151,8 +151,8 @@ func (h hanging) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (wa
 	return watch.NewFake(), nil
 }
 
-// TestReadingAnew: a read that hangs is sent again when that is wanted, and whoever has asked notices nothing; a watch that is open ends.
-func TestReadingAnew(t *testing.T) {
+// TestReadingAgain: a read that hangs is sent again when that is wanted, and whoever has asked notices nothing; a watch that is open ends.
+func TestReadingAgain(t *testing.T) {
 	for name, read := range map[string]func(*reading) error{
 		"list": func(r *reading) error { _, err := r.ListWithContext(t.Context(), metav1.ListOptions{}); return err },
 		"watch": func(r *reading) error {

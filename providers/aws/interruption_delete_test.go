@@ -83,7 +83,7 @@ func TestAnInterruptedMachineIsDeleted(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(BeZero(), "the instance is ended when the core has drained it")
 }
 
-// A message stays in the queue until the Machine is deleted: a process that ends before loses nothing. What refuses the deletion is told.
+// A message stays in the queue until the Machine is deleted: a process that ends before loses nothing. What refuses the deletion is reported.
 func TestADeletionOfAnInterruptedMachineThatIsRefused(t *testing.T) {
 	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()

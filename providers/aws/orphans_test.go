@@ -117,7 +117,7 @@ func TestThePolicyReportDeletesNothing(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(BeZero())
 }
 
-// Termination protection is the account's own decision: the orphan stays, people are told, and it goes once the protection does.
+// Termination protection is the account's own decision: the orphan stays, it is reported, and goes once the protection does.
 func TestAProtectedOrphan(t *testing.T) {
 	f := collecting(t, orphans.PolicyDelete)
 	f.start()

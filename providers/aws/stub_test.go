@@ -99,7 +99,7 @@ func TestTheStubFetchesTheUserData(t *testing.T) {
 		NewWithT(t).Expect(string(written)).To(Equal("#cloud-config\n"))
 	})
 
-	// Parts of different data are not mixed, and a role that may not read is told of.
+	// Parts of different data are not mixed, and a role that may not read is reported.
 	for _, name := range f.secretNames() {
 		if strings.HasSuffix(name, "/2") {
 			f.sim.PutSecret(name, []byte("2 3 0000\nother"), nil)

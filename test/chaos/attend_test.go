@@ -14,8 +14,8 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// sick is a Machine that was handed over, with what its set says.
-func sick(name, message string) clusterv1.Machine {
+// unhealthy is a Machine that was handed over, with what its set says.
+func unhealthy(name, message string) clusterv1.Machine {
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Status.NodeRef.Name = name
 	m.Status.Conditions = []metav1.Condition{
@@ -35,10 +35,10 @@ func fit(name string) clusterv1.Machine {
 func TestWhatDoesNotEndByItself(t *testing.T) {
 	g := NewWithT(t)
 	s := &state{}
-	deleting := sick("deleting", "Gave up after 2 failed replacements (max-retry is 1)")
+	deleting := unhealthy("deleting", "Gave up after 2 failed replacements (max-retry is 1)")
 	deleting.DeletionTimestamp = ptr.To(metav1.Now())
 	s.machines.Items = []clusterv1.Machine{
-		sick("a", "Gave up after 2 failed replacements (max-retry is 1): correct the template"), sick("b", "Waiting until others are available"), fit("c"), deleting,
+		unhealthy("a", "Gave up after 2 failed replacements (max-retry is 1): correct the template"), unhealthy("b", "Waiting until others are available"), fit("c"), deleting,
 	}
 	found := gaveUp(s)
 	g.Expect(found).To(HaveLen(1))
@@ -60,9 +60,9 @@ func TestWhatDoesNotEndByItself(t *testing.T) {
 // A limit is raised only by who counts more than it allows: a core that stops without that fails the run.
 func TestOverLimit(t *testing.T) {
 	g := NewWithT(t)
-	all := []clusterv1.Machine{sick("a", ""), sick("b", ""), fit("c"), fit("d")}
+	all := []clusterv1.Machine{unhealthy("a", ""), unhealthy("b", ""), fit("c"), fit("d")}
 	g.Expect(overLimit(all, "50%")).To(BeFalse())
-	g.Expect(overLimit(append(all, sick("e", "")), "50%")).To(BeTrue())
+	g.Expect(overLimit(append(all, unhealthy("e", "")), "50%")).To(BeTrue())
 	g.Expect(overLimit(append(all, clusterv1.Machine{}), "50%")).To(BeTrue(), "a Machine that has not started")
 	g.Expect(overLimit(append(all, fit("e")), "50%")).To(BeFalse())
 }

@@ -34,7 +34,7 @@ func (r *releaser) files(dir string) []string {
 	return strings.Fields(r.run(`find ` + dir + ` -mindepth 1 | sort`))
 }
 
-// TestReleaseOverAnothersDirectory: what bears the names of a release and is none stays, and who has it learns what is in the way.
+// TestReleaseOverAnothersDirectory: what has the names of a release and is none stays, and who has it learns what is in the way.
 func TestReleaseOverAnothersDirectory(t *testing.T) {
 	r := newReleaser(t)
 	for _, theirs := range []string{

@@ -19,8 +19,8 @@ const (
 	lowestPort = 20000
 )
 
-// reservations are held until the process ends: between the choice of a port and its use others choose theirs, here and in the processes of
-// other tests.
+// reservations are held until the process exits: between the choice of a port and its use others choose theirs, here and in the processes
+// of other tests.
 var reservations struct {
 	sync.Mutex
 	held []net.Listener

@@ -77,7 +77,7 @@ var targets = []target{
 	{
 		dir:   "core/remote",
 		files: []string{"contest.go", "reading.go", "silence.go"},
-		tests: "^Test(NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAnew|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+		tests: "^Test(NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},

@@ -1,7 +1,7 @@
 // Program start runs the managers of a checkout as processes of this computer against any two clusters, as developers of the Machine
 // Controller Manager run theirs: one control cluster, which holds Machines, and one target cluster, which holds their Nodes. `make start`
 // builds what it needs. It installs definitions and policies, but no Deployment and no ServiceAccount of the managers: they are
-// whoever the control kubeconfig says. When it is told to end, or one of the managers ends, it ends all of them.
+// whoever the control kubeconfig says. When it is told to end, or one of the managers exits, it stops all of them.
 package main
 
 import (

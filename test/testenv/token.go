@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The administrator of the tests has a token: the API server verifies a client certificate anew with each request, which took 7 to 8 % of
+// The administrator of the tests has a token: the API server verifies a client certificate again with each request, which took 7 to 8 % of
 // its time.
 
 // writeToken writes the file of tokens that the API server reads at its start, and returns its path and the token.

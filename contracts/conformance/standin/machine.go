@@ -98,7 +98,7 @@ func (r *machines) waitsFor(machine *clusterv1.Machine, cluster *clusterv1.Clust
 	return ""
 }
 
-// end ends the machine, and lets the object go when it is gone.
+// end ends the machine, and removes the object's finalizer when it is gone.
 func (r *machines) end(o *object, waits string) (time.Duration, error) {
 	if waits != "" && r.breaks("IM-025") {
 		return again, nil

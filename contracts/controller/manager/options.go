@@ -184,7 +184,7 @@ func (o *Options) Settings(scheme *runtime.Scheme) (ctrl.Options, error) {
 		LeaseDuration:           &o.LeaseDuration,
 		RenewDeadline:           &o.RenewDeadline,
 		RetryPeriod:             &o.RetryPeriod,
-		// The process ends with the manager, so its lease can be given up at once.
+		// The process exits with the manager, so its lease can be given up at once.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(ShutdownTimeout),
 		Controller:                    config.Controller{UsePriorityQueue: new(true), CacheSyncTimeout: cacheSyncTimeout},

@@ -26,7 +26,7 @@ func named(key client.ObjectKey) *clusterv1.Cluster {
 	return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// recovering is a Cluster of which the core before has said, a minute before this one started, that its API server answers again.
+// recovering is a Cluster of which the previous core has said, a minute before this one started, that its API server answers again.
 func recovering(w *world) *clusterv1.Cluster {
 	c := named(cluster)
 	c.Status.Conditions = []metav1.Condition{{
@@ -92,7 +92,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	g.Expect(notified).To(BeEmpty())
 	broken.Store(false)
 	g.Eventually(notified).Should(Receive(Equal(cluster)))
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the freeze of the core before goes on")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the freeze of the previous core goes on")
 	reads := asked.Load()
 	w.Frozen(cluster)
 	g.Consistently(asked.Load).WithTimeout(100*time.Millisecond).Should(Equal(reads), "it is read once")

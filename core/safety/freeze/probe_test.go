@@ -106,7 +106,7 @@ func TestATargetThatIsSlow(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheProcessIsNoOutage: a request that was given up because the manager ends means nothing.
+// TestTheEndOfTheProcessIsNoOutage: a request that was given up because the manager exits means nothing.
 func TestTheEndOfTheProcessIsNoOutage(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)

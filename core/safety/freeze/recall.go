@@ -15,7 +15,7 @@ import (
 // recallTimeout bounds one attempt at reading a Cluster from the cache, which may not have been filled yet.
 const recallTimeout = time.Second
 
-// Recall has the freezer read each Cluster, when it is first asked about it, for what the core before has said of it. Otherwise the
+// Recall has the freezer read each Cluster, when it is first asked about it, for what the previous core has said of it. Otherwise the
 // end of a core would end the freeze, and Nodes that could not report would be judged:
 //
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
@@ -93,7 +93,7 @@ func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.
 	return true, true
 }
 
-// take takes in what the core before has reported of a Cluster. That core may have worked after this process has started, which was on
+// take takes in what the previous core has reported of a Cluster. That core may have worked after this process has started, which was on
 // standby: what counts is since when somebody asks. The mutex is held.
 func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
 	created := cluster.CreationTimestamp.Time

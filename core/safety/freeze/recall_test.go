@@ -162,7 +162,7 @@ func TestWithoutRestoreGrace(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 }
 
-// inherits is a world in which a Cluster says what the core before has left there, a minute ago.
+// inherits is a world in which a Cluster says what the previous core has left there, a minute ago.
 func inherits(gap time.Duration, left State) *world {
 	w := newWorld(gap)
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}

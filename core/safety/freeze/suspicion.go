@@ -36,7 +36,7 @@ func (s suspicion) state(now time.Time, grace time.Duration) State {
 const suspicionFormat = "No Machine is replaced until %s, since the management cluster seems to have been restored from a backup: %s. " +
 	"Adopt or remove what has no Machine, then set the annotation " + UnfreezeAnnotation + " of the Cluster"
 
-// suspicionOf is the suspicion that the message of a state tells of. It starts again if its end cannot be read, or is later than if it did:
+// suspicionOf is the suspicion that the message of a state is about. It starts again if its end cannot be read, or is later than if it did:
 // the flag may be shorter now, and others may write conditions.
 func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
 	parts := strings.SplitN(suspicionFormat, "%s", 3)

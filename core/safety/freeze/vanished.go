@@ -78,7 +78,8 @@ func infrastructureReason(machine *clusterv1.Machine) string {
 	return found.Reason
 }
 
-// failedBefore reports whether a Machine was found unhealthy by the core before already: what it lacks is not news, and not of a restore.
+// failedBefore reports whether a Machine was found unhealthy by the previous core already: what it lacks is nothing new, and not of a
+// restore.
 func failedBefore(machine *clusterv1.Machine, since time.Time) bool {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	return found != nil && found.Status == metav1.ConditionFalse && found.LastTransitionTime.Time.Before(since)

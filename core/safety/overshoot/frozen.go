@@ -13,9 +13,9 @@ const (
 	// FrozenLabel on a MachineDeployment or MachineSet stops the creation of its Machines: set by the core with the values Overshoot and
 	// ByDeployment, by anybody else with any other.
 	FrozenLabel = "safety.millwright.dev/frozen"
-	// Overshoot is the value that the core sets, and takes away itself.
+	// Overshoot is the value that the core sets, and removes itself.
 	Overshoot = "overshoot"
-	// ByDeployment is the value on the MachineSets of a MachineDeployment that has the label. The core takes it away with that.
+	// ByDeployment is the value on the MachineSets of a MachineDeployment that has the label. The core removes it with that.
 	ByDeployment = "machinedeployment"
 	// FrozenBecauseAnnotation is written beside Overshoot: the numbers.
 	FrozenBecauseAnnotation = "safety.millwright.dev/frozen-because"

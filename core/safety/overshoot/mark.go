@@ -38,7 +38,7 @@ func (r *Reconciler) freeze(ctx context.Context, object client.Object, numbers N
 	return nil
 }
 
-// unfreeze takes the label away, whoever has set it. why says who asked for it; byHand means that it was somebody else.
+// unfreeze removes the label, whoever has set it. why says who asked for it; byHand means that it was somebody else.
 func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand bool, why string) error {
 	was, _ := r.Guard.self(object)
 	if err := r.mark(ctx, object, func(labels, annotations map[string]string) {
@@ -55,7 +55,7 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 	}
 	r.memory.setFroze(object, time.Time{})
 	if was == "" {
-		// Only an annotation was taken away.
+		// Only an annotation was removed.
 		return nil
 	}
 	ctrl.LoggerFrom(ctx).Info("Unfroze the creation of Machines", "reason", why)
@@ -63,7 +63,7 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 	return nil
 }
 
-// notEnded notes that the end of a freeze is refused, or, where nothing is frozen, that the request for it cannot be taken away.
+// notEnded notes that the end of a freeze is refused, or, where nothing is frozen, that the request for it cannot be removed.
 func (r *Reconciler) notEnded(object client.Object, frozen bool, why string, err error) {
 	still := r.Guard.refusalOf(object)
 	still.end = persist.Refusal(err)

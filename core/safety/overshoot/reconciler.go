@@ -176,7 +176,7 @@ func (r *Reconciler) suspect(ctx context.Context, object client.Object, numbers 
 }
 
 // wait is how long nothing is frozen yet: for a scale-down that is to take the surplus away, after somebody has unfrozen it, and after
-// somebody has taken the label away.
+// somebody has removed the label.
 func (r *Reconciler) wait(object client.Object, surplus time.Time) time.Duration {
 	now := r.Clock.Now()
 	begun := []time.Time{surplus, r.memory.froze(object)}

@@ -66,7 +66,7 @@ func TestARefusedLabel(t *testing.T) {
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
 }
 
-// TestAFreezeThatIsWrittenIsInTheLabelAlone: somebody who takes the label away is not overruled by what this process remembers.
+// TestAFreezeThatIsWrittenIsInTheLabelAlone: somebody who removes the label is not overruled by what this process remembers.
 func TestAFreezeThatIsWrittenIsInTheLabelAlone(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the answer is lost")

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be taken away,
+// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be removed,
 // Machines are counted all the same: else it would keep a freeze from beginning, and one that could not be written from ending,
 // for as long as it stands.
 func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) outcome.Outcome {
@@ -25,7 +25,7 @@ func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, l
 }
 
 // unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
-// whether that is frozen: the label of the set is a copy, which somebody may have taken away, which may not be made yet, or be
+// whether that is frozen: the label of the set is a copy, which somebody may have removed, which may not be made yet, or be
 // there still; and there is none at all where that of the MachineDeployment was refused.
 func (r *Reconciler) unfreezeSet(ctx context.Context, set client.Object) error {
 	deployment, err := r.deploymentOf(ctx, set)

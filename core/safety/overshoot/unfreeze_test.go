@@ -115,7 +115,7 @@ func TestUnfreezingASetWhoseDeploymentIsNotSeen(t *testing.T) {
 	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Normal Unfrozen")))
 }
 
-// TestWhoeverAsksInVain: a policy refuses that the annotation is taken away. What is frozen stays so and says why, once by an event; if the one who
+// TestWhoeverAsksInVain: a policy refuses that the annotation is removed. What is frozen stays so and says why, once by an event; if the one who
 // asked takes it back, the condition says nothing of it any more.
 func TestWhoeverAsksInVain(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestWhoeverAsksInVain(t *testing.T) {
 	}
 }
 
-// TestAnEndThatWasRefusedAndIsNotWantedAnyMore: there are too many again before the label could be taken away.
+// TestAnEndThatWasRefusedAndIsNotWantedAnyMore: there are too many again before the label could be removed.
 func TestAnEndThatWasRefusedAndIsNotWantedAnyMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -181,7 +181,7 @@ func (w *world) remove(names ...string) {
 	}
 }
 
-// annotate sets an annotation of an object, label a label; nil as the value takes it away.
+// annotate sets an annotation of an object, label a label; nil as the value removes it.
 func (w *world) annotate(object client.Object, key, value string) {
 	w.patch(object, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value))
 }

@@ -30,7 +30,7 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 	if err := r.find(ctx, left); err != nil {
 		return driver.Failed[[]string](len(handles), err)
 	}
-	r.deleteLoose(ctx, left)
+	r.deleteUnattached(ctx, left)
 	for i, h := range handles {
 		if h.Stored && left.answers[i].Err == nil {
 			left.answers[i].Err = r.removeSecrets(ctx, h)
@@ -53,9 +53,9 @@ func (r *region) find(ctx context.Context, left *remains) error {
 	return nil
 }
 
-// deleteLoose deletes what is attached to nothing. An error is that of the handles that the resource belongs to; what does not exist any
-// more is no error, and what has been deleted remains until a list shows that it is gone.
-func (r *region) deleteLoose(ctx context.Context, left *remains) {
+// deleteUnattached deletes what is attached to nothing. An error is that of the handles that the resource belongs to; what does not exist
+// any more is no error, and what has been deleted remains until a list shows that it is gone.
+func (r *region) deleteUnattached(ctx context.Context, left *remains) {
 	for _, l := range left.detached[:min(len(left.detached), maxDeletions)] {
 		var err error
 		if l.volume {
@@ -98,7 +98,7 @@ func (r *region) volumes(ctx context.Context, filters []types.Filter, left *rema
 		}
 		for _, v := range page.Volumes {
 			left.add("volume", v.Tags, detached{
-				id: aws.ToString(v.VolumeId), volume: true, isLoose: v.State == types.VolumeStateAvailable, created: aws.ToTime(v.CreateTime),
+				id: aws.ToString(v.VolumeId), volume: true, isUnattached: v.State == types.VolumeStateAvailable, created: aws.ToTime(v.CreateTime),
 			})
 		}
 	}
@@ -116,7 +116,7 @@ func (r *region) networkInterfaces(ctx context.Context, filters []types.Filter, 
 		}
 		for _, n := range page.NetworkInterfaces {
 			left.add("network interface", n.TagSet, detached{
-				id: aws.ToString(n.NetworkInterfaceId), isLoose: n.Status == types.NetworkInterfaceStatusAvailable,
+				id: aws.ToString(n.NetworkInterfaceId), isUnattached: n.Status == types.NetworkInterfaceStatusAvailable,
 			})
 		}
 	}
@@ -137,10 +137,10 @@ type remains struct {
 
 // detached is a resource that may be deleted.
 type detached struct {
-	id      string
-	volume  bool
-	isLoose bool
-	owners  []int
+	id           string
+	volume       bool
+	isUnattached bool
+	owners       []int
 	// created is zero where EC2 does not say.
 	created time.Time
 }
@@ -169,7 +169,7 @@ func (l *remains) chunks() iter.Seq[[]string] {
 // add counts a resource for the handles that its tags name. To be deleted, it must name the object as well.
 func (l *remains) add(kind string, tags []types.Tag, resource detached) {
 	owner, name := tagValue(tags, TagMachine), kind+" "+resource.id
-	if resource.isLoose {
+	if resource.isUnattached {
 		l.leftovers = append(l.leftovers, driver.Leftover{
 			Kind: kind, ID: resource.id, OwnerUID: apitypes.UID(tagValue(tags, TagOwnerUID)), Owner: owner,
 			Lineage: tagValue(tags, TagLineage), Created: resource.created,
@@ -184,7 +184,7 @@ func (l *remains) add(kind string, tags []types.Tag, resource detached) {
 			l.marked[i] = append(l.marked[i], resource.id)
 		}
 	}
-	if resource.isLoose && len(resource.owners) > 0 {
+	if resource.isUnattached && len(resource.owners) > 0 {
 		l.detached = append(l.detached, resource)
 	}
 }

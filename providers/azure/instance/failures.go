@@ -81,7 +81,7 @@ func (f *failures) keep(scope driver.Scope, listed map[string]driverv1.InstanceS
 }
 
 // due is true if the machine is to be asked about: nothing that lasts is known of it. That one which runs loses its power is in
-// ListStatus, which does not tell of the contrary.
+// ListStatus, which does not show the contrary.
 func (k failure) due(now time.Time) bool {
 	switch k.view.power {
 	case "":

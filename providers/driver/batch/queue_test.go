@@ -177,7 +177,7 @@ func TestARequestThatIsWithdrawnDuringItsCall(t *testing.T) {
 	}
 }
 
-// An answer that comes as the process ends is about that, and not about the instance.
+// An answer that comes as the process exits is about that, and not about the instance.
 func TestAnAnswerAtTheEndOfTheProcess(t *testing.T) {
 	r := newRig(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -70,7 +70,7 @@ func lostAnswers[M driver.Object](t *testing.T, p Provider[M]) {
 	}
 }
 
-// crashAtEveryCall: the process ends before or after the effect of any single request to the API server or call of a life; the next
+// crashAtEveryCall: the process exits before or after the effect of any single request to the API server or call of a life; the next
 // process finishes it, with one machine, and then nothing is left.
 func crashAtEveryCall[M driver.Object](t *testing.T, p Provider[M]) {
 	life := func(at int, when string) (points int) {

@@ -93,7 +93,7 @@ func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 			reported := meta.FindStatusCondition(after.Status.Conditions, test.reported)
 			g.Expect(reported).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", driverv1.IdentityNotAllowedReason),
 				HaveField("Message", ContainSubstring("spec.allowedNamespaces"))))
-			g.Expect(recorder.Events).To(HaveLen(1), "told once")
+			g.Expect(recorder.Events).To(HaveLen(1), "reported once")
 			g.Expect(<-recorder.Events).To(ContainSubstring(identityRefusedEvent))
 		})
 	}

@@ -84,7 +84,7 @@ type lateFailureOf struct {
 	err     error
 }
 
-// recordedFailure is the failure that the record tells of: in the cloud's words, if it was this process that has seen it.
+// recordedFailure is the failure that the record has: in the cloud's words, if it was this process that has seen it.
 func (r *Reconciler[M]) recordedFailure(s *scope[M]) error {
 	seen := r.lateFailures.get(s.Key())
 	if seen.err != nil && seen.attempt == s.launched.Attempt && driver.ClassOf(seen.err) == s.launched.Failed {

@@ -37,7 +37,7 @@ func (r *Reconciler[M]) lineage(ctx context.Context, s *scope[M]) (lineage strin
 	return lineage, 0
 }
 
-// released notes that the object was let go by this process.
+// released notes that this process has removed the finalizer of the object.
 func (r *Reconciler[M]) released(s *scope[M]) {
 	if r.reign != nil {
 		r.reign.Released(s.Object.GetUID())

@@ -93,7 +93,7 @@ func (r *Reconciler[M]) askRemoval(s *scope[M]) (outcome.Outcome, *explanation) 
 	return outcome.WaitFor(answerLate), before
 }
 
-// keptUserData begins what is told of stored user data that cannot be removed.
+// keptUserData begins the message about stored user data that cannot be removed.
 const keptUserData = "The stored user data cannot be removed: "
 
 // reportRemoved takes that back of a machine that has failed, whose Ready nothing else rewrites.

@@ -126,7 +126,7 @@ func TestWhoseMarkIsAnothers(t *testing.T) {
 				i.collector.dispute(w, []*list{{scope: testScope, found: []Found{f}}})
 			}
 			i.Expect(w.Disputed["c"]).To(Equal(test.want))
-			i.Expect(i.events).To(HaveLen(map[bool]int{true: 1}[test.want]), "told once")
+			i.Expect(i.events).To(HaveLen(map[bool]int{true: 1}[test.want]), "reported once")
 		})
 	}
 }

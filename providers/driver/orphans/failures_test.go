@@ -194,7 +194,7 @@ func TestADeletionThatTheCloudRefuses(t *testing.T) {
 	i.Expect(i.cloud.live()).To(BeEmpty())
 }
 
-// The process ends at each request and call in turn, with or without the effect of that. The next process deletes the orphan, and nothing else.
+// The process exits at each request and call in turn, with or without the effect of that. The next process deletes the orphan, and nothing else.
 func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	for at := 1; ; at++ {
 		i := newInstallation(t)

@@ -45,7 +45,7 @@ func TestAFrozenClusterKeepsItsOrphans(t *testing.T) {
 			i.Expect(assessment(Frozen)).To(BeEquivalentTo(1))
 			i.Expect(assessment(Orphan)).To(BeZero())
 			i.Expect(i.events).To(ConsistOf(And(
-				HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-gone-a"), ContainSubstring("RemediationAllowed"))), "told once")
+				HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-gone-a"), ContainSubstring("RemediationAllowed"))), "reported once")
 			i.allowed(metav1.ConditionTrue, "RemediationAllowed")
 			i.scan(1)
 			i.Expect(i.cloud.deleted).To(BeEmpty(), "its object may be about to be put back")

@@ -13,8 +13,8 @@ import (
 // maxStrays is how many strays the record has at most: the first.
 const maxStrays = 200
 
-// Stray is an instance with the mark of an object that was here, and a lineage of another management cluster. It is in the record so that it is
-// reported after a restart as well.
+// Stray is an instance with the mark of an object that was here, and a lineage of another management cluster. It is in the record so that
+// it is reported after a restart as well.
 type Stray struct {
 	// OwnerUID of its mark, and the UID of the Cluster that the object was of.
 	OwnerUID types.UID `json:"ownerUID"`

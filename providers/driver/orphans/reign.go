@@ -122,7 +122,7 @@ func (r *Reign) Mark(cluster, object types.UID, scope driver.Scope) (string, err
 	return lineage, nil
 }
 
-// Released notes that this process itself has let the object go: that it is not there any more means nothing.
+// Released notes that this process itself has removed the object's finalizer: that it is not there any more means nothing.
 func (r *Reign) Released(object types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ type stop struct {
 	asked int
 }
 
-// askedEnough is after how many answers somebody else has stopped an instance: the operation that tells of it may be listed later than its
+// askedEnough is after how many answers somebody else has stopped an instance: the operation that shows it may be listed later than its
 // effect.
 const askedEnough = 3
 

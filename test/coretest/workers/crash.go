@@ -40,7 +40,7 @@ type Crashes struct {
 // by its verb, its kind and how many of these have taken effect in this run.
 //
 // One run crashes several times: at the first write that no process has crashed at yet, and again at the next such write after
-// writesBetween others. Each crash costs the start of another process either way; what is saved is that the scenario begins anew for each.
+// writesBetween others. Each crash costs the start of another process either way; what is saved is that the scenario begins again for each.
 // This is repeated until a run meets no write that none has crashed at: that run, without a crash, has the writes of the scenario as it
 // is, and each was crashed at. The first crash of a run comes in a state in which none has been before, and its last is followed by a
 // process that lives on, so that each run also has what a single crash has. Between them a crash could hide what the one

@@ -13,7 +13,7 @@ type Chaos struct {
 	Refuse, Lose, Slow float64
 	// Lost, Hang, Failed, Late and Delayed are the shares of calls to the cloud. Launches arrive late three times as often.
 	Lost, Hang, Failed, Late, Delayed float64
-	// Crash is the share of both at which the process ends.
+	// Crash is the share of both at which the process exits.
 	Crash float64
 	// TakeOver is the share of writes at which another process takes over.
 	TakeOver float64
@@ -149,7 +149,7 @@ func (w *World[M]) ofCall(name string, d *rand.Rand) (fate string) {
 	return ""
 }
 
-// crashes returns whether the process ends before or after the request or call takes effect, and counts it.
+// crashes returns whether the process exits before or after the request or call takes effect, and counts it.
 func (w *World[M]) crashes(d *rand.Rand) string {
 	x := d.Float64()
 	when := One(d, "before", "after")

@@ -56,7 +56,7 @@ type World[M driver.Object] struct {
 	// Committed is told of each version of an object, with the world's lock; before or after is nil where there was or is none. It may be
 	// nil.
 	Committed func(s *Server[M], id ID, before, after client.Object)
-	// CrashAt is the number of the request or call, from 0, at which the process ends; -1 for none. CrashWhen is "before" or "after" its
+	// CrashAt is the number of the request or call, from 0, at which the process exits; -1 for none. CrashWhen is "before" or "after" its
 	// effect.
 	CrashAt   int
 	CrashWhen string

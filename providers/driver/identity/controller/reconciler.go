@@ -33,7 +33,7 @@ type Verifier interface {
 type Reconciler[I identity.Object] struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// APIReader reads from the API server itself, before an identity is let go.
+	// APIReader reads from the API server itself, before the finalizer of an identity is removed.
 	APIReader client.Reader
 	// Recorder of events.
 	Recorder events.EventRecorder
@@ -58,8 +58,8 @@ type Reconciler[I identity.Object] struct {
 	checks checks
 }
 
-// Reconcile checks the credentials if that is due, writes what follows, and lets an identity go that is being deleted and not used any
-// more.
+// Reconcile checks the credentials if that is due, writes what follows, and removes the finalizer of an identity that is being deleted and
+// not used any more.
 func (r *Reconciler[I]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	id := r.New()
 	if err := r.Client.Get(ctx, request.NamespacedName, id); err != nil {

@@ -124,7 +124,7 @@ func TestWhatTheCloudAnswersAboutCredentials(t *testing.T) {
 			f.step(time.Minute)
 			_, again := f.reconciled(driverv1.IdentityReadyCondition)
 			f.Expect(again).To(Equal(test.want))
-			f.Expect(f.events.Events).To(BeEmpty(), "told once")
+			f.Expect(f.events.Events).To(BeEmpty(), "reported once")
 		})
 	}
 }
