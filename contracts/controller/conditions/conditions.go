@@ -34,8 +34,8 @@ const MaxMessage = 32768
 const cut = "…"
 
 // Message shortens a message to what the API allows. Messages repeat what others write, who know no such limit, and one
-// that is too long would make the API server refuse the whole status.
-func Message(message string) string { return Cut(message, MaxMessage) }
+// that is too long would make the API server refuse the whole status. What is no UTF-8 is replaced, as it would be in JSON.
+func Message(message string) string { return Cut(strings.ToValidUTF8(message, "\uFFFD"), MaxMessage) }
 
 // Cut shortens a text to that many bytes at most, at the border of a character.
 func Cut(text string, most int) string {

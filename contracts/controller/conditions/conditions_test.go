@@ -1,6 +1,7 @@
 package conditions_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -103,4 +104,18 @@ func TestMessagesFit(t *testing.T) {
 	g.Expect(conditions.Cut("12345", 5)).To(Equal("12345"), "what just fits stays")
 	g.Expect(conditions.Cut("123456", 5)).To(Equal("12…"))
 	g.Expect(conditions.Cut("\x80\x80\x80\x80\x80", 4)).To(Equal("…"), "what is no text at all has no character to end with")
+}
+
+// TestAMessageThatIsNoText: a Node may say anything, since API servers take it as it is; in JSON, as which conditions are written, it would be
+// another text, and a change each time.
+func TestAMessageThatIsNoText(t *testing.T) {
+	g := NewWithT(t)
+	broken := conditions.False("T", "R", "a\xff\xfeb")
+	var list, read []metav1.Condition
+	conditions.Set(&list, broken, 1, time.Now())
+	written, err := json.Marshal(list)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(json.Unmarshal(written, &read)).To(Succeed())
+	g.Expect(read[0].Message).To(Equal(list[0].Message))
+	g.Expect(conditions.Changes(read, broken)).To(BeFalse())
 }
