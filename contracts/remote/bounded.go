@@ -14,6 +14,8 @@ const (
 	maxAnswer = 256 << 20
 	// maxObject bounds the answers to writes, of which many are under way at once: each is one object, and etcd's are smaller.
 	maxObject = 16 << 20
+	// maxRefusal bounds the answers that are errors: their text is logged and kept, and repeats one object at most.
+	maxRefusal = 1 << 20
 	// watchWindow is the time in which a watch may deliver as much. A watch that is cut begins again with a list, which
 	// replaces what the cache has; one object of it is bounded by client-go already.
 	watchWindow = time.Minute
@@ -43,8 +45,8 @@ func (e *AnswerTooLargeError) Error() string {
 	)
 }
 
-// bounded returns a transport that reads no more than the limit of an answer, of one to a write no more than maxObject, and of a
-// watch no more than the limit in a window.
+// bounded returns a transport that reads no more than the limit of an answer, of one to a write no more than maxObject, of an error
+// no more than maxRefusal, and of a watch no more than the limit in a window.
 func bounded(limit int64, window time.Duration) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &boundedTransport{next: next, limit: limit, window: window}
@@ -66,6 +68,9 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	limit := t.limit
 	if request.Method != http.MethodGet {
 		limit = min(limit, maxObject)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		limit = min(limit, maxRefusal)
 	}
 	body := &boundedBody{ReadCloser: response.Body, left: limit, limit: limit, url: request.URL}
 	if watching := request.URL.Query().Get("watch"); watching == "true" || watching == "1" {

@@ -87,6 +87,26 @@ func TestAWatchIsBoundedByItsWindow(t *testing.T) {
 	g.Expect(read(time.Hour)).To(MatchError(ContainSubstring("within 1h0m0s")))
 }
 
+// TestARefusalIsBounded: its text is an error, which is logged and kept, in several copies. Nothing of one that is too long is.
+func TestARefusalIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	read := func(code, size int) error {
+		transport := bounded(maxAnswer, time.Minute)(answer(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(make([]byte, size)))}, nil
+		}))
+		response, err := (&http.Client{Transport: transport}).Get("https://example.com/version")
+		g.Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = response.Body.Close() }()
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	g.Expect(read(http.StatusInternalServerError, maxRefusal)).To(Succeed())
+	for _, code := range []int{http.StatusInternalServerError, http.StatusForbidden, http.StatusFound} {
+		g.Expect(read(code, maxRefusal+1)).To(MatchError(ContainSubstring("https://example.com/version is larger than 1 MiB")))
+	}
+	g.Expect(read(http.StatusOK, maxRefusal+1)).To(Succeed())
+}
+
 // answer is a server without a network.
 type answer func(*http.Request) (*http.Response, error)
 
