@@ -45,3 +45,30 @@ func TestOutdatedByRolloutAfter(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordOfRolloutAfter: what a set is created for is known later, whatever the clocks say then.
+func TestRecordOfRolloutAfter(t *testing.T) {
+	after := time.Date(2026, 5, 4, 12, 0, 0, 0, time.FixedZone("", 3600))
+	for name, test := range map[string]struct {
+		after, now time.Time
+		record     string
+		created    bool
+	}{
+		"none":                  {time.Time{}, after, "none", false},
+		"the time has not come": {after, after.Add(-time.Second), "none", false},
+		"the time has come":     {after, after, "2026-05-04T11:00:00Z", true},
+		"long after":            {after, after.Add(time.Hour), "2026-05-04T11:00:00Z", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment, set := &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}
+			g.Expect(CreatedFor(set, after)).To(BeFalse(), "without a record nothing is known")
+			deployment.Spec.Rollout.After = metav1.NewTime(test.after)
+			record := RolloutAfterRecord(deployment, test.now)
+			g.Expect(record).To(Equal(test.record))
+			set.Annotations = map[string]string{RolloutAfterAnnotation: record}
+			g.Expect(CreatedFor(set, after)).To(Equal(test.created))
+			g.Expect(CreatedFor(set, after.Add(time.Second))).To(BeFalse(), "another time")
+		})
+	}
+}

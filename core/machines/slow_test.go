@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,4 +40,7 @@ func TestSlowDeletions(t *testing.T) {
 	g.Expect(RequeueAfterSlowDeletion(all, now.Add(time.Minute)).After()).To(Equal(13 * time.Minute))
 	g.Expect(RequeueAfterSlowDeletion(all, now.Add(14*time.Minute)).After()).To(BeZero())
 	g.Expect(RequeueAfterSlowDeletion(all, now).Finished()).To(BeTrue())
+	slices.Reverse(all)
+	g.Expect(RequeueAfterSlowDeletion(all, now).After()).To(Equal(time.Minute), "in any order")
+	g.Expect(DeletionStage(named("new", time.Hour)).Message).To(Equal("being deleted"), "before its condition says more")
 }
