@@ -108,6 +108,35 @@ func setOf(name, infrastructure string, replicas int32, age time.Duration, revis
 	return set
 }
 
+// TestRecreate: all outdated Machines go first, without surge; with OnDelete a person decides, whatever the annotation says.
+func TestRecreate(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotation         string
+		strategy           clusterv1.MachineDeploymentRolloutStrategyType
+		surge, unavailable int
+		recreate           bool
+	}{
+		"a rolling update":        {"", "", 1, 0, false},
+		"one that recreates":      {"true", "", 0, 0, true},
+		"one that does not":       {"false", clusterv1.RollingUpdateMachineDeploymentStrategyType, 1, 0, false},
+		"on deletion by a person": {"true", clusterv1.OnDeleteMachineDeploymentStrategyType, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			for _, paused := range []bool{false, true} {
+				got, found := resolve(valid(func(d *clusterv1.MachineDeployment) {
+					d.Annotations = map[string]string{RecreateAnnotation: test.annotation}
+					d.Spec.Rollout.Strategy.Type, d.Spec.Paused = test.strategy, &paused
+				}))
+				g.Expect(found).To(BeEmpty())
+				g.Expect(got.recreate).To(Equal(test.recreate))
+				g.Expect([]int{got.maxSurge, got.maxUnavailable}).To(Equal([]int{test.surge, test.unavailable}))
+				g.Expect(got.paused).To(Equal(paused))
+			}
+		})
+	}
+}
+
 func TestChooseCurrent(t *testing.T) {
 	chosen := func(now time.Time, after time.Time, sets ...*clusterv1.MachineSet) string {
 		s := begin(valid())
@@ -129,6 +158,15 @@ func TestChooseCurrent(t *testing.T) {
 	g.Expect(chosen(start, time.Time{}, old)).To(BeEmpty())
 	g.Expect(chosen(start, time.Time{}, old, twin, fits)).To(Equal("twin"), "of equals the later revision")
 	g.Expect(chosen(start, time.Time{}, fits, bigger, going)).To(Equal("bigger"))
+	g.Expect(chosen(start, time.Time{}, setOf("big", "t", 3, 2*time.Hour, "1"), twin)).To(Equal("big"), "more replicas count before a later revision")
+	for _, younger := range []string{"a", "z"} {
+		twins := []*clusterv1.MachineSet{setOf(younger, "t", 2, time.Hour, "2"), fits}
+		g.Expect(chosen(start, time.Time{}, twins...)).To(Equal("fits"), "of equals the oldest")
+	}
+	g.Expect(chosen(start, time.Time{}, setOf("b", "t", 2, time.Hour, "2"), setOf("a", "t", 2, time.Hour, "2"))).To(Equal("a"), "and the first by name")
+	created := setOf("created", "t", 1, time.Minute, "9")
+	created.Annotations[machines.RolloutAfterAnnotation] = start.Add(time.Minute).Format(time.RFC3339)
+	g.Expect(chosen(start, start.Add(time.Minute), fits, created)).To(Equal("created"), "a clock that is behind does not go back to the set before")
 	g.Expect(chosen(start, start.Add(time.Minute), fits)).To(Equal("fits"), "the time has not come")
 	g.Expect(chosen(start, start, fits)).To(BeEmpty(), "the time has come")
 	g.Expect(chosen(start, start.Add(-90*time.Minute), fits, twin)).To(Equal("twin"), "made since")
@@ -221,6 +259,7 @@ func TestDecreases(t *testing.T) {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "s", Generation: 4}}
 	set.Status.ObservedGeneration = 3
 	d.note(set, 2, 3)
+	d.note(set, 3, 3)
 	g.Expect(d.reserve(set)).To(BeZero(), "an increase reserves nothing")
 	d.note(set, 5, 3)
 	set.Generation = 5
