@@ -62,6 +62,7 @@ func TestWhatFailsIsReported(t *testing.T) {
 		"going, and blocked": {rollout(nil, servingAll(1), wants(1), blocked, goes), nil, expectation{up, "False", "NotScalingUp", ""}},
 		"going, and a rollback that could not be": {rollout(nil, servingAll(1), wants(1), goes, func(s *scope) { s.rollbackRefused = "Revision 9 is not kept" }),
 			refused, expectation{rolling, "False", "NotRollingOut", ""}},
+		"going, with outdated Machines": {rollout(servingAll(1), nil, wants(1), goes), nil, expectation{rolling, "False", "NotRollingOut", ""}},
 		"blocked": {rollout(nil, servingAll(1), wants(2), blocked), refused, expectation{up, "True", "ScalingUpBlocked",
 			"Scaling up from 1 to 2 replicas is blocked:\n* MachineSet fresh: no\n  quota"}},
 		"a new set after a rollout": {rollout(nil, nil, wants(1), settled, func(s *scope) { s.created = true }), nil, expectation{

@@ -83,6 +83,14 @@ func TestResolveDefaultsAndProblems(t *testing.T) {
 	g.Expect(got.strategy).To(Equal(clusterv1.RollingUpdateMachineDeploymentStrategyType))
 	g.Expect(got.selector.String()).To(Equal("cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/deployment-name=d"))
 
+	got, found = resolve(valid(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Template.Labels = map[string]string{"pool": "p"}
+		d.Spec.Selector.MatchLabels = map[string]string{"pool": "p"}
+		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}}
+	}))
+	g.Expect(found).To(BeEmpty())
+	g.Expect(got.selector.String()).To(Equal("pool=p,!zone"), "one that is not empty stays as it is")
+
 	for problem, change := range map[string]func(*clusterv1.MachineDeployment){
 		"spec.rollout.strategy.type": func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.Strategy.Type = "Recreate" },
 		"metadata.name":              func(d *clusterv1.MachineDeployment) { d.Name = strings.Repeat("d", 64) },

@@ -104,7 +104,7 @@ func phase(s *scope) clusterv1.MachineDeploymentPhase {
 		return clusterv1.MachineDeploymentPhaseUnknown
 	case have > want:
 		return clusterv1.MachineDeploymentPhaseScalingDown
-	case have < want, availableMachines(s) < want:
+	case availableMachines(s) < want:
 		return clusterv1.MachineDeploymentPhaseScalingUp
 	default:
 		return clusterv1.MachineDeploymentPhaseRunning

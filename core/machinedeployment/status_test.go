@@ -45,11 +45,16 @@ func TestNumbersForOlderClients(t *testing.T) {
 				[]*clusterv1.Machine{up, member("new", 0, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""))}, wants(test.wanted))
 			s.settings.selector = labels.SelectorFromSet(labels.Set{"a": "b"})
 			s.Object.Generation = 7
+			//nolint:staticcheck // clients of v1beta1 read them
+			converted := clusterv1.Conditions{{Type: "Ready", Status: "True"}}
+			s.Object.Status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{
+				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{Conditions: converted}, //nolint:staticcheck // as above
+			}
 			s.setStatus(nil)
 			status := s.Object.Status
 			//nolint:staticcheck // clients of v1beta1 read them
 			g.Expect(*status.Deprecated.V1Beta1).To(Equal(clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{
-				ReadyReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, UnavailableReplicas: test.unavailable,
+				Conditions: converted, ReadyReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, UnavailableReplicas: test.unavailable,
 			}))
 			g.Expect(status.Versions).To(Equal([]clusterv1.StatusVersion{{Version: "v1.36.1", Replicas: 1}}))
 			g.Expect(status.Selector).To(Equal("a=b"))
@@ -66,6 +71,14 @@ func TestNothingIsCountedThatIsNotRead(t *testing.T) {
 	s.setStatus(nil)
 	g.Expect(s.Object.Status.ObservedGeneration).To(BeEquivalentTo(6))
 	g.Expect(s.Object.Status.Replicas).To(HaveValue(BeEquivalentTo(3)))
+}
+
+// TestPhaseOfADeploymentThatGoes: until its object has gone.
+func TestPhaseOfADeploymentThatGoes(t *testing.T) {
+	for _, s := range []*scope{rollout(nil, servingAll(1), goes), rollout(nil, nil, goes), rollout(nil, nil, goes, unreadable)} {
+		s.setStatus(nil)
+		NewWithT(t).Expect(s.Object.Status.Phase).To(Equal("ScalingDown"))
+	}
 }
 
 func TestRevisionIsSet(t *testing.T) {
