@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // toForcedMessage describes the Result of a forced drain.
@@ -35,15 +37,20 @@ func toDetachMessage(node string, blockers []string) string {
 	return text
 }
 
-// detachErrors are why VolumeAttachments cannot be deleted, with the messages of the API server.
+// detachErrors are why the VolumeAttachments of the Node cannot be deleted.
 func (n *nodeDrain) detachErrors() []string {
+	return detachErrors(n.target.attachments.find(ofNode(n.node)), n.force.attachments)
+}
+
+// detachErrors has the messages of the API server, each for the first of the VolumeAttachments, which come in any order.
+func detachErrors(attachments []attachment, attempts map[types.UID]*attempt) []string {
+	slices.SortFunc(attachments, func(a, b attachment) int { return strings.Compare(a.name, b.name) })
 	var blockers []string
-	for _, a := range n.target.attachments.find(ofNode(n.node)) {
-		if known := n.force.attachments[a.uid]; known != nil && known.failures > 0 &&
+	for _, a := range attachments {
+		if known := attempts[a.uid]; known != nil && known.failures > 0 &&
 			!slices.ContainsFunc(blockers, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
 			blockers = append(blockers, "cannot delete VolumeAttachment "+a.name+": "+known.reason)
 		}
 	}
-	slices.Sort(blockers)
 	return blockers[:min(len(blockers), namesInMessage)]
 }

@@ -81,3 +81,34 @@ func TestForcedPlanEndsInAnyCase(t *testing.T) {
 		})
 	}
 }
+
+// TestForcedPlanWaitsForTheNextAttempt to detach a volume, and for an answer without a time.
+func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
+	g := NewWithT(t)
+	f := forcing()
+	f.attachments = []attachment{{name: "va", uid: "va"}}
+	retryAt := start.Add(10 * time.Second)
+	f.force.attachments["va"] = &attempt{failures: 1, retryAt: retryAt}
+	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
+	g.Expect(p.detach).To(BeEmpty())
+	g.Expect(p.done()).To(BeFalse())
+	g.Expect(p.next).To(Equal(retryAt))
+	p = makeForcedPlan(f, circumstances{now: retryAt, daemonSets: lookup})
+	g.Expect(p.detach).To(Equal(f.attachments))
+	f.force.attachments["va"].inFlight = true
+	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.force.deadline))
+}
+
+// TestForcedPlanLeavesPods: those of which it is not known whether they would come back, and those that came back; but not those of a Node
+// that cannot be reached, whose kubelet will never end them.
+func TestForcedPlanLeavesPods(t *testing.T) {
+	g := NewWithT(t)
+	lost, back, unread := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back"), simplePod("unread", ofSet("unread"))
+	f := forcing(lost, back, unread)
+	c := circumstances{now: start, daemonSets: lookup, unreachable: true}
+	c.returning = &returning{arrivals: map[types.UID]arrival{back.UID: {forced: true}}}
+	p := makeForcedPlan(f, c)
+	g.Expect(podNames(p.due)).To(Equal([]string{"lost"}))
+	g.Expect(podNames(p.left)).To(Equal([]string{"back"}))
+	g.Expect(podNames(p.undecided)).To(Equal([]string{"unread"}))
+}

@@ -146,3 +146,24 @@ func TestARefusalIsRemembered(t *testing.T) {
 	g.Expect(*a).To(Equal(attempt{ok: true, retryAt: a.retryAt}))
 	g.Expect(a.due(a.retryAt)).To(BeTrue(), "the eviction was granted, and the pod is still there")
 }
+
+// TestDetachErrors: each reason once, and the same text in whatever order the VolumeAttachments come.
+func TestDetachErrors(t *testing.T) {
+	g := NewWithT(t)
+	const lost = "the request could not be sent: no route to host"
+	attempts := map[types.UID]*attempt{
+		"a": {failures: 1, reason: lost}, "b": {failures: 2, reason: lost}, "c": {failures: 1, reason: "c is protected"},
+		"d": {failures: 1, reason: "d is protected"}, "e": {failures: 1, reason: "e is protected"}, "f": {ok: true, reason: "f was protected"},
+	}
+	for _, order := range []string{"abcdefg", "gfedcba", "bdafgec"} {
+		var attachments []attachment
+		for _, name := range order {
+			attachments = append(attachments, attachment{name: string(name), uid: types.UID(name)})
+		}
+		g.Expect(detachErrors(attachments, attempts)).To(Equal([]string{
+			"cannot delete VolumeAttachment a: " + lost, "cannot delete VolumeAttachment c: c is protected",
+			"cannot delete VolumeAttachment d: d is protected",
+		}), order)
+	}
+	g.Expect(detachErrors([]attachment{{name: "g", uid: "g"}}, attempts)).To(BeEmpty())
+}
