@@ -72,7 +72,7 @@ func (l *life) moveWithoutProvider() {
 	commands := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, "If it fails half-way")
 	commands, _, found := strings.Cut(commands, "kubectl --kubeconfig \"$TO\" wait")
 	l.Expect(found).To(BeTrue())
-	launched := l.launches()
+	launched, live := l.launches(), l.live()
 	l.run(commands)
 	l.Eventually(func(g Gomega) {
 		machines := l.machines(l.to)
@@ -88,6 +88,7 @@ func (l *life) moveWithoutProvider() {
 		g.Expect(sets.Items).To(ContainElement(HaveField("Status.Replicas", HaveValue(BeEquivalentTo(3)))), "all are counted")
 	}).Should(Succeed())
 	l.Expect(l.launches()).To(Equal(launched))
+	l.Expect(l.live()).To(Equal(live), "no instance ends")
 	deployment := &appsv1.Deployment{}
 	l.Expect(l.to.Client.Get(l.ctx, client.ObjectKey{Namespace: "machines", Name: "millwright-aws"}, deployment)).To(Succeed())
 	l.Expect(deployment.Spec.Replicas).To(HaveValue(BeZero()), "it was away all the time")

@@ -37,7 +37,7 @@ func (l *life) moveInterrupted() {
 	}).Should(ContainSubstring("this one stays"))
 	move := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, "The move")
 	l.write("move.sh", "set -eu\n"+move)
-	// Killed between its deletion of another Machine and the end of that one's finalizers, clusterctl would leave one that cannot be moved.
+	// Only leaveInDeletion leaves an object between its deletion and the end of its finalizers.
 	deletion := `"verb":"delete".*"userAgent":"clusterctl/.*"resource":"machines".*"name":"` + refused + `".*"status":"Failure"`
 	l.run(`setsid bash move.sh & mover=$!
 	for i in $(seq 1200); do ! grep -q '` + deletion + `' "` + l.from.AuditLog() + `" || break; kill -0 "$mover" || break; sleep 0.1; done
@@ -45,9 +45,26 @@ func (l *life) moveInterrupted() {
 	kubectl delete -f refusal.yaml`)
 	l.Expect(l.machines(l.from)).NotTo(BeEmpty())
 	l.Expect(l.run(`kubectl get awsmachines -o name`)).To(BeEmpty())
+	l.leaveInDeletion()
 	said, err := l.try(`clusterctl move --to-kubeconfig "$TO"`)
 	l.Expect(err).To(HaveOccurred())
 	l.Expect(said).To(ContainSubstring("Clusters are paused: default/my-cluster"))
+}
+
+// leaveInDeletion has the source look as if clusterctl had been killed a moment before it took off the finalizers of what it deletes: a
+// machine of the cloud and a Machine are in deletion. A provider that takes the first one for its own ends the instance.
+func (l *life) leaveInDeletion() {
+	machine := l.machines(l.from)[0]
+	name := machine.Spec.InfrastructureRef.Name
+	l.Eventually(func() error {
+		_, err := l.try(`kubectl delete machines --all --dry-run=server`)
+		return err
+	}).Should(Succeed(), "the policy should be gone")
+	l.run(`kubectl --kubeconfig "$TO" get awsmachine ` + name + ` -o yaml |
+		sed '/^  uid:/d; /^  resourceVersion:/d; s/^    uid: .*/    uid: ` + string(machine.UID) + `/' | kubectl create -f -
+	kubectl delete --wait=false awsmachine ` + name + `
+	kubectl delete --wait=false machine ` + machine.Name)
+	l.Expect(l.run(`kubectl get awsmachines,machines -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].kind}'`)).To(Equal("AWSMachine Machine"))
 }
 
 // pausedOnes are the objects of the Cluster with the annotation that the page has them given for the time of a repeated move.
