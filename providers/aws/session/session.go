@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
 
-	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity"
 )
@@ -69,22 +68,9 @@ func (s *Session) retrieve(ctx context.Context) (aws.Credentials, error) {
 	}
 	if err = explain("credentials", err); identity.AsInvalid(err) != nil {
 		s.onRefusal(s)
-		return credentials, driver.NewAuthError("", "", unusable{"refused", err})
 	}
-	return credentials, driver.NewRefusedError("", "", unusable{"not available now", err})
+	return credentials, identity.NotSent(err)
 }
-
-// unusable is why a call was not sent. It says little to those who use an identity, and keeps the rest for errors.As.
-type unusable struct {
-	what string
-	err  error
-}
-
-func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; see its condition Ready"
-}
-
-func (e unusable) Unwrap() error { return e.err }
 
 // noticing sees the answers of all calls that are made with the session.
 func (s *Session) noticing(stack *middleware.Stack) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity"
 )
@@ -37,13 +36,10 @@ type Session struct {
 // GetToken returns a token, or an error of a class of its own for calls that are not sent because there is none.
 func (s *Session) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := s.token(ctx, options)
-	switch {
-	case err == nil:
-		return token, nil
-	case identity.AsInvalid(err) != nil:
-		return token, driver.NewAuthError("", "", unusable{"refused", err})
+	if err != nil {
+		return token, identity.NotSent(err)
 	}
-	return token, driver.NewRefusedError("", "", unusable{"not available now", err})
+	return token, nil
 }
 
 func (s *Session) token(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -103,18 +99,6 @@ func ClaimsOf(token string) (tenant, principal string) {
 	}
 	return claims.Tenant, claims.Principal
 }
-
-// unusable is why a call was not sent. It says little to those who use an identity, and keeps the rest for errors.As.
-type unusable struct {
-	what string
-	err  error
-}
-
-func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; see its condition Ready"
-}
-
-func (e unusable) Unwrap() error { return e.err }
 
 // changedAccount is the error of credentials of another tenant than the identity had, as long as machines use it.
 func changedAccount(was, is string) error {

@@ -165,16 +165,6 @@ func (s *Sessions[I, S]) explained(name string, err error) error {
 	return driver.NewRefusedError("", "", why)
 }
 
-// unusable keeps why a session cannot be had for those who look after the identity, and says no more than that to those who use it.
-type unusable struct {
-	message string
-	err     error
-}
-
-func (e *unusable) Error() string { return e.message }
-
-func (e *unusable) Unwrap() error { return e.err }
-
 // Latest returns the session that was opened last, without a call; false if there is none.
 func (s *Sessions[I, S]) Latest(name string) (S, bool) {
 	s.mu.Lock()

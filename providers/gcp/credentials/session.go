@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/identity"
 	"millwright.dev/providers/driver/identity/tokenfile"
 	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
@@ -69,14 +68,13 @@ type Session struct {
 // Token returns a token. Its error has a class, and says little to those who use an identity: the rest is for its condition.
 func (s *Session) Token(ctx context.Context) (string, error) {
 	token, err := s.tokens.Token(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		return token, nil
-	case identity.AsInvalid(err) != nil:
-		s.onRefusal(s)
-		return "", driver.NewAuthError("", "", unusable{"refused", err})
 	}
-	return "", driver.NewRefusedError("", "", unusable{"not available now", err})
+	if identity.AsInvalid(err) != nil {
+		s.onRefusal(s)
+	}
+	return "", identity.NotSent(err)
 }
 
 // Refused says that Google Cloud has answered that a token is none, or not any more.
@@ -95,18 +93,6 @@ func (s *Session) Verify(ctx context.Context) (identity.Holder, error) {
 	}
 	return identity.Holder{Principal: s.principal(ctx)}, nil
 }
-
-// unusable is why a call was not sent.
-type unusable struct {
-	what string
-	err  error
-}
-
-func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; see its condition Ready"
-}
-
-func (e unusable) Unwrap() error { return e.err }
 
 type opener struct {
 	Options
