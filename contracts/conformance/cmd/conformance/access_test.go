@@ -31,7 +31,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"no such file":          {good, "--sample: open /nowhere", []string{"--sample", "/nowhere"}},
 		"no kubeconfig":         {"/nowhere", "--kubeconfig: ", []string{"--sample", from}},
 		"a probe of no machine": {good, "--probe: the probe at", []string{"--sample", from, "--probe", notFound.URL}},
-		"a probe without host":  {good, "--probe: \"nowhere\" is not a URL", []string{"--sample", from, "--probe", "nowhere"}},
+		"a probe without host":  {good, "--probe: \"nowhere\" is not an HTTP URL", []string{"--sample", from, "--probe", "nowhere"}},
 		"a field of nobody":     {good, `unknown field "spec.instanceTyp"`, []string{"--sample", file(t, "aws.yaml", wrong)}},
 		"a field of no Machine": {good, `unknown field "failuredomain"`, []string{"--sample", file(t, "m.yaml", strings.Replace(sample, "failureD", "failured", 1))}},
 		"a kind of nobody":      {good, "reading the definition of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
