@@ -34,6 +34,12 @@ func TestPreflightChecks(t *testing.T) {
 		"to an earlier build":           {check: stable, wanted: "v1.36.0+b.1", has: []string{"v1.36.0+b.2"}},
 		"to another build":              {check: stable, wanted: "v1.36.0+b", has: []string{"v1.36.0+a"}, want: "upgraded"},
 		"to a build":                    {check: stable, wanted: "v1.36.0+b", has: []string{"v1.36.0"}, want: "upgraded"},
+		"to a part of a build":          {check: stable, wanted: "v1.36.0+b.1", has: []string{"v1.36.0+b.1.2"}},
+		"to a build with another part":  {check: stable, wanted: "v1.36.0+b.1.2", has: []string{"v1.36.0+b.1"}, want: "upgraded"},
+		"to a build of no number":       {check: stable, wanted: "v1.36.0+b.a", has: []string{"v1.36.0+b.1"}, want: "upgraded"},
+		"from a build of no number":     {check: stable, wanted: "v1.36.0+b.0", has: []string{"v1.36.0+b.a"}, want: "upgraded"},
+		"from a minor version":          {check: stable, wanted: "v1.36.0", has: []string{"v1.35"}, want: "upgraded from v1.35"},
+		"to a minor version":            {check: stable, wanted: "v1.36", has: []string{"v1.35.0"}, want: "upgraded from v1.35.0"},
 		"unreadable wanted":             {check: stable, wanted: "latest", has: []string{"v1.36.0"}, want: `"latest" of StandInControlPlane p`},
 		"unreadable has":                {check: stable, wanted: "v1.36.0", has: []string{"old"}, want: `"old" of StandInControlPlane p`},
 		"same":                          {check: skew, set: "v1.36.0", wanted: "v1.36.3"},
@@ -50,6 +56,7 @@ func TestPreflightChecks(t *testing.T) {
 		"unreadable plane":              {check: skew, set: "v1.36.0", wanted: "new", want: `"new" of StandIn`},
 		"kubeadm, same":                 {check: kubeadm, set: "v1.36.0", wanted: "v1.36.3", kubeadm: true},
 		"kubeadm, one older":            {check: kubeadm, set: "v1.35.0", wanted: "v1.36.3", kubeadm: true, want: "kubeadm v1.35.0 can only join"},
+		"kubeadm, another major":        {check: kubeadm, set: "v1.36.0", wanted: "v2.36.0", kubeadm: true, want: "can only join"},
 		"other bootstrap, one older":    {check: kubeadm, set: "v1.35.0", wanted: "v1.36.3"},
 		"kubeadm without version":       {check: kubeadm, wanted: "v1.36.3", kubeadm: true},
 	}
@@ -72,6 +79,17 @@ func TestPreflightChecks(t *testing.T) {
 	}
 }
 
+// TestOnlyKubeadmHasItsSkew: a kind of the same name in another group, and another kind of its group, take any version.
+func TestOnlyKubeadmHasItsSkew(t *testing.T) {
+	for _, ref := range []clusterv1.ContractVersionedObjectReference{
+		{APIGroup: "example.com", Kind: "KubeadmConfigTemplate"}, {APIGroup: kubeadmGroup, Kind: "OtherConfigTemplate"},
+	} {
+		s := begin(validSet())
+		s.Object.Spec.Template.Spec.Version, s.Object.Spec.Template.Spec.Bootstrap.ConfigRef = "v1.35.0", ref
+		NewWithT(t).Expect(kubeadmVersionSkew(s, plane{wanted: "v1.36.3"})).To(BeEmpty(), "%+v", ref)
+	}
+}
+
 func TestPreflightChecksOfATopology(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(feature.MutableGates.Set("ClusterTopology=true")).To(Succeed())
@@ -88,6 +106,16 @@ func TestPreflightChecksOfATopology(t *testing.T) {
 	g.Expect(controlPlaneIsStable(s, old)).To(BeEmpty(), "this step may be completed")
 	s.cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation] = "v1.35.7"
 	g.Expect(controlPlaneIsStable(s, old)).To(ContainSubstring("to v1.35.7"))
+	s.cluster.Annotations = nil
+	g.Expect(controlPlaneIsStable(s, plane{name: "P p", wanted: "v1.36.3", has: []string{"v1.36.3"}})).To(BeEmpty(), "it has the topology's")
+	g.Expect(controlPlaneVersionSkew(s, plane{name: "P p"})).To(BeEmpty(), "a control plane without versions")
+	s.Object.Spec.Template.Spec.Version = ""
+	g.Expect(controlPlaneVersionSkew(s, plane{name: "P p", wanted: "v1.36.3"})).To(BeEmpty(), "Machines without a version")
+	s.Object.Spec.Template.Spec.Version = "v1.35.0"
+	topology := s.cluster.Spec.Topology
+	s.cluster.Spec.Topology = clusterv1.Topology{}
+	g.Expect(controlPlaneVersionSkew(s, plane{name: "P p", wanted: "v1.36.3"})).To(BeEmpty(), "a Cluster without a topology")
+	s.cluster.Spec.Topology = topology
 	g.Expect(feature.MutableGates.Set("ClusterTopology=false")).To(Succeed())
 	g.Expect(controlPlaneIsStable(s, old)).To(BeEmpty())
 	g.Expect(controlPlaneVersionSkew(s, plane{wanted: "v1.36.3"})).To(BeEmpty())
@@ -104,6 +132,7 @@ func TestDueChecks(t *testing.T) {
 	g.Expect(due(list{"All"}, list{"All"})).To(BeEmpty())
 	g.Expect(due(list{"All"}, list{"", stable})).To(Equal(all[1:]))
 	g.Expect(checks).To(HaveLen(len(all)), "each has a rule")
+	g.Expect(checks).To(HaveEach(Not(BeNil())))
 }
 
 func TestSkippedChecks(t *testing.T) {
