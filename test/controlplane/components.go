@@ -21,18 +21,18 @@ const etcdURL = "unix://client:2379"
 // ServiceAccounts that are not Kubernetes' own, and the one that they have in target clusters.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
+omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
 - level: Metadata
   users: ["system:serviceaccount:kube-system:millwright-target"]
-  verbs: [get, list]
+  verbs: [get, list, watch]
 - level: None
   userGroups: ["system:serviceaccounts:kube-system"]
 - level: Metadata
   userGroups: ["system:serviceaccounts"]
-  verbs: [get, list]
+  verbs: [get, list, watch]
 - level: None
 `
 

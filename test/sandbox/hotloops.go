@@ -32,7 +32,11 @@ func HotLoops(directory string) ([]string, error) {
 			if event.Verb == "create" || !strings.HasPrefix(agent, "millwright-") {
 				return
 			}
-			counts[sameRequest{path, agent, event.Verb, event.RequestURI, event.Received.Truncate(time.Second)}]++
+			uri := event.RequestURI
+			if event.Verb == "watch" {
+				uri, _, _ = strings.Cut(uri, "?") // Each begins at another version, and has a limit of its own.
+			}
+			counts[sameRequest{path, agent, event.Verb, uri, event.Received.Truncate(time.Second)}]++
 		})
 	})
 	worst := map[sameRequest]int{}

@@ -31,6 +31,7 @@ func TestHotLoops(t *testing.T) {
 	for i := range hotLoop + 1 {
 		content.WriteString(line("millwright-core", "get", "/hot", 2, i))
 		content.WriteString(line("millwright-aws", "patch", "/hot", 2, i))
+		content.WriteString(line("millwright-gcp", "watch", fmt.Sprintf("/nodes?resourceVersion=%d", i), 2, i))
 	}
 	dir := filepath.Join(t.TempDir(), "first", "control")
 	g.Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
@@ -39,6 +40,7 @@ func TestHotLoops(t *testing.T) {
 	g.Expect(HotLoops(filepath.Dir(filepath.Dir(dir)))).To(Equal([]string{
 		"millwright-aws: patch /hot: 31 times within a second, see " + file,
 		"millwright-core: get /hot: 35 times within a second, see " + file,
+		"millwright-gcp: watch /nodes: 31 times within a second, see " + file,
 	}))
 	_, err := HotLoops(filepath.Join(dir, "missing"))
 	g.Expect(err).To(HaveOccurred())
