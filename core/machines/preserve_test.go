@@ -159,8 +159,8 @@ func TestPreserveMax(t *testing.T) {
 		{deployment(nil), 2, 2, ""},
 		{deployment(map[string]string{PreserveMaxAnnotation: "3"}), 2, 3, ""},
 		{deployment(map[string]string{PreserveMaxAnnotation: "0"}), 2, 0, ""},
-		{deployment(map[string]string{PreserveMaxAnnotation: "all"}), 2, 2, `of MachineDeployment d is "all", and no number of Machines: 2 of`},
-		{deployment(map[string]string{PreserveMaxAnnotation: ""}), 0, 1, `of MachineDeployment d is "", and no number of Machines: 1 of`},
+		{deployment(map[string]string{PreserveMaxAnnotation: "all"}), 2, 2, `of MachineDeployment d is "all", and not a number of Machines: 2 of`},
+		{deployment(map[string]string{PreserveMaxAnnotation: ""}), 0, 1, `of MachineDeployment d is "", and not a number of Machines: 1 of`},
 		{deployment(map[string]string{PreserveMaxAnnotation: "-1"}), 0, 1, "until it is corrected or removed"},
 	} {
 		limit, problem := PreserveMax(c.deployment, c.def)
