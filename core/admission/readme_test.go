@@ -18,6 +18,7 @@ import (
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machines"
+	"millwright.dev/test/testinputs"
 )
 
 // TestReadmeNamesTests: each rule names a test, and each test that is named exists.
@@ -76,6 +77,7 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 // TestPureFunctionsStayPure: controllers and others use them without a webhook server.
 func TestPureFunctionsStayPure(t *testing.T) {
 	g := NewWithT(t)
+	testinputs.Repository(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./defaults", "./validate").Output()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(out)).NotTo(ContainSubstring("controller-runtime"))

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -66,10 +69,21 @@ func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcom
 	}
 	s.link()
 	s.preserveByNode()
-	if s.Object.Status.NodeInfo == nil || !equality.Semantic.DeepEqual(*s.Object.Status.NodeInfo, s.node.Status.NodeInfo) {
-		s.Object.Status.NodeInfo = s.node.Status.NodeInfo.DeepCopy()
+	if info := inJSON(s.node.Status.NodeInfo); !equality.Semantic.DeepEqual(s.Object.Status.NodeInfo, info) {
+		s.Object.Status.NodeInfo = info
 	}
 	return r.syncNode(ctx, s)
+}
+
+// inJSON returns a copy as JSON has it, as which a Machine is written: without what is not UTF-8. API servers take that from a Node over
+// protobuf, and a Machine's copy would differ from it for ever.
+func inJSON(info corev1.NodeSystemInfo) *corev1.NodeSystemInfo {
+	for fields, i := reflect.ValueOf(&info).Elem(), 0; i < fields.NumField(); i++ {
+		if field := fields.Field(i); field.Kind() == reflect.String {
+			field.SetString(strings.ToValidUTF8(field.String(), "\uFFFD"))
+		}
+	}
+	return info.DeepCopy()
 }
 
 // link records the Node in the Machine. A machine that joins under another name, as after its disk was recreated, is

@@ -1,12 +1,14 @@
 package machine
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
@@ -57,4 +59,20 @@ func TestPureUpToDate(t *testing.T) {
 			g.Expect(stateOf(s.Object, "UpToDate")).To(Equal(test.want))
 		})
 	}
+}
+
+// TestNodeInfoThatIsNoText: a Node may report anything, which API servers take over protobuf. In the JSON of a Machine it would be another text,
+// and a change at each reconcile.
+func TestNodeInfoThatIsNoText(t *testing.T) {
+	g := NewWithT(t)
+	reported := corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "a\xff\xfeb", Swap: &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)}}
+	recorded := inJSON(reported)
+	written, err := json.Marshal(recorded)
+	g.Expect(err).NotTo(HaveOccurred())
+	read := &corev1.NodeSystemInfo{}
+	g.Expect(json.Unmarshal(written, read)).To(Succeed())
+	g.Expect(read).To(Equal(recorded))
+	g.Expect(recorded.KubeletVersion).To(Equal("v1.36.3"))
+	g.Expect(recorded.Swap).To(Equal(reported.Swap))
+	g.Expect(reported.OSImage).To(Equal("a\xff\xfeb"), "the cache's object is left as it is")
 }

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testinputs"
 )
 
 var (
@@ -131,6 +132,7 @@ func runSeed(t *testing.T, ctx context.Context, plane *Plane, o Options) { //nol
 // build builds a manager as it is now.
 func build(t *testing.T, pkg string, race bool) string {
 	t.Helper()
+	testinputs.Repository(t)
 	target := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	// The least times of the orphan collector, so that it deletes something within a run.
 	const orphans = "millwright.dev/providers/driver/orphans"

@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/testinputs"
 )
 
 const (
@@ -96,6 +97,7 @@ func makeRelease(t *testing.T, version, directory string, settings ...string) er
 // atRoot runs a program in the module's directory, as if nothing had been called by make.
 func atRoot(t *testing.T, environment []string, program string, arguments ...string) (output []byte, err error) {
 	t.Helper()
+	testinputs.Repository(t)
 	root, err := controlplane.Root()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testinputs"
 )
 
 // programs are the managers with the directories of their mains.
@@ -57,6 +58,7 @@ func build(t *testing.T) string {
 
 // link builds the programs with the linker flags of the Makefile.
 func link(t *testing.T) (err error) {
+	testinputs.Repository(t)
 	built.directory, err = os.MkdirTemp("", "commandline")
 	if err != nil {
 		return errors.Wrap(err, "making a directory for programs")

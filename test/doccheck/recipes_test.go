@@ -12,6 +12,7 @@ import (
 
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testinputs"
 )
 
 const contributing = "docs/contributing.md"
@@ -116,6 +117,7 @@ func (o *overlay) edit(file, after, added string) {
 func (o *overlay) build(packages ...string) {
 	o.t.Helper()
 	g := NewWithT(o.t)
+	testinputs.Repository(o.t)
 	content, err := json.Marshal(o)
 	g.Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(o.dir, "overlay.json")

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testinputs"
 )
 
 const module = "millwright.dev/"
@@ -37,6 +38,7 @@ type program struct {
 func load(t *testing.T, directories ...string) []*program {
 	t.Helper()
 	g := NewWithT(t)
+	testinputs.Repository(t)
 	arguments := []string{"list", "-export", "-deps", "-trimpath", "-buildvcs=false", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \",\"}}"}
 	for _, directory := range directories {
 		arguments = append(arguments, "./"+directory+"/...")

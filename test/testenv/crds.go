@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/config"
-	example "millwright.dev/test/clouds/example/provider/config"
+	"millwright.dev/test/clouds/example"
 )
 
 // CRDs names a directory of custom resource definitions, relative to the root of the repository.
@@ -28,7 +28,7 @@ const (
 )
 
 // sources have the directories, by those that they are compiled into.
-var sources = map[string]embed.FS{"config/": config.CRDs, "test/clouds/example/provider/config/": example.CRDs}
+var sources = map[string]embed.FS{"config/": config.CRDs, "test/clouds/example/": example.CRDs}
 
 // Definitions are what the directory had when the test program was compiled.
 func (c CRDs) Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {

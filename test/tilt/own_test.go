@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"millwright.dev/test/testinputs"
 )
 
 // own is our Tiltfile.
@@ -153,6 +155,7 @@ func TestWhatIsBuiltIsAProgram(t *testing.T) {
 	}
 	slices.Sort(packages)
 	g.Expect(packages).To(HaveLen(10), "a program that restarts, five managers, three clouds and a machine")
+	testinputs.Repository(t)
 	list := exec.Command("go", append([]string{"list", "-f", "{{.Name}}"}, packages...)...)
 	list.Dir = root(g)
 	output, err := list.Output()

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/testinputs"
 )
 
 // entry is one of tilt-provider.json, in the words of https://cluster-api.sigs.k8s.io/developer/core/tilt#tilt-provider-configuration.
@@ -139,6 +140,7 @@ func TestEachChangeReloads(t *testing.T) {
 				return slices.ContainsFunc(watched, func(w string) bool { return path == w || strings.HasPrefix(path, w+"/") })
 			}
 			g.Expect(covered(filepath.Join(context, ".tiltbuild", "bin", "manager"))).To(BeFalse(), "a build would start the next one")
+			testinputs.Repository(t)
 			list := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Dir,GoFiles,EmbedFiles,Standard,Module", p.Config.GoMain)
 			list.Dir = context
 			output, err := list.Output()

@@ -36,13 +36,12 @@ func main() {
 
 func run(ctx context.Context, options *manager.Options) error {
 	return manager.Run(ctx, options, examplev1.AddToScheme, func(mgr ctrl.Manager) error {
-		machines := &inframachine.Reconciler[*examplev1.ExampleMachine]{
+		return (&inframachine.Reconciler[*examplev1.ExampleMachine]{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: events.For(mgr, name), Clock: clock.RealClock{},
 			Driver: instance.New(os.Getenv("EXAMPLE_ENDPOINT"), http.DefaultTransport, tokenOf), Options: options.Machine(),
 			Kind: "ExampleMachine", New: func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
 			NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} },
-		}
-		return machines.SetupWithManager(mgr)
+		}).SetupWithManager(mgr)
 	})
 }
 

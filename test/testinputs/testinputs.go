@@ -1,0 +1,33 @@
+// Package testinputs tells the go command what a test depends on besides what the test reads itself.
+package testinputs
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millwright.dev/test/controlplane"
+)
+
+// Repository has `go test` run this test again when any file of the repository has changed. It is for tests that run go or make: what a child
+// process reads is not among the inputs by which the go command decides whether a cached result holds; a directory that the test
+// reads is, with the sizes and times of its files. bin, out and hidden directories are left out.
+func Repository(t testing.TB) {
+	t.Helper()
+	root, err := controlplane.Root()
+	if err == nil {
+		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() || path == root {
+				return err
+			}
+			if built := path == filepath.Join(root, "bin") || path == filepath.Join(root, "out"); built || strings.HasPrefix(entry.Name(), ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal("reading the directories of the repository: ", err)
+	}
+}
