@@ -10,8 +10,8 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// Repository has `go test` run this test again when any file of the repository has changed. It is for tests that run go or make: what a child
-// process reads is not among the inputs by which the go command decides whether a cached result holds; a directory that the test
+// Repository has `go test` run this test again when any file of the repository has changed. It is for tests that run go or make: what a
+// child process reads is not among the inputs by which the go command decides whether a cached result holds; a directory that the test
 // reads is, with the sizes and times of its files. bin, out and hidden directories are left out.
 func Repository(t testing.TB) {
 	t.Helper()
