@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"millwright.dev/test/controlplane"
@@ -15,6 +16,13 @@ import (
 // reads is, with the sizes and times of its files. bin, out and hidden directories are left out.
 func Repository(t testing.TB) {
 	t.Helper()
+	if err := read(); err != nil {
+		t.Fatal("reading the directories of the repository: ", err)
+	}
+}
+
+// read reads all directories once: the inputs are those of the test program.
+var read = sync.OnceValue(func() error {
 	root, err := controlplane.Root()
 	if err == nil {
 		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -27,7 +35,5 @@ func Repository(t testing.TB) {
 			return nil
 		})
 	}
-	if err != nil {
-		t.Fatal("reading the directories of the repository: ", err)
-	}
-}
+	return err
+})

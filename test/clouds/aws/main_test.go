@@ -18,6 +18,7 @@ import (
 	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/testinputs"
 )
 
 var binaries string
@@ -38,6 +39,7 @@ type simulator struct {
 
 func start(t *testing.T, arguments ...string) *simulator {
 	t.Helper()
+	testinputs.Repository(t) // TestMain has built the programs.
 	s := &simulator{WithT: NewWithT(t), ctx: t.Context(), state: filepath.Join(t.TempDir(), "state")}
 	ready := filepath.Join(t.TempDir(), "ready")
 	var err error

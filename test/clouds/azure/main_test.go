@@ -17,6 +17,7 @@ import (
 	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/azure/arm"
 	"millwright.dev/test/clouds/simulator"
+	"millwright.dev/test/testinputs"
 )
 
 var binaries string
@@ -66,6 +67,7 @@ func launch(key, data string) map[string]any {
 
 // TestAMachineFollowsItsVirtualMachine boots one from custom data that was compressed, and one from user data, and deletes them.
 func TestAMachineFollowsItsVirtualMachine(t *testing.T) {
+	testinputs.Repository(t) // TestMain has built the programs.
 	g := NewWithT(t)
 	state, ready := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "ready")
 	process, err := childprocess.Start(context.Background(), childprocess.Spec{

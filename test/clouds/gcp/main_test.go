@@ -16,6 +16,7 @@ import (
 
 	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/simulator"
+	"millwright.dev/test/testinputs"
 )
 
 var binaries string
@@ -34,6 +35,7 @@ runcmd:
 
 // TestAMachineFollowsItsInstance boots one from user data that was compressed, and so has to be in base64, and deletes it.
 func TestAMachineFollowsItsInstance(t *testing.T) {
+	testinputs.Repository(t) // TestMain has built the programs.
 	g := NewWithT(t)
 	state, ready := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "ready")
 	process, err := childprocess.Start(context.Background(), childprocess.Spec{

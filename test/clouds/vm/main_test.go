@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"millwright.dev/test/childprocess"
+	"millwright.dev/test/testinputs"
 )
 
 var binaries string
@@ -34,6 +35,7 @@ type vm struct {
 // boot starts a machine with the user data.
 func boot(t *testing.T, userData string) *vm {
 	t.Helper()
+	testinputs.Repository(t) // TestMain has built the program.
 	v := &vm{WithT: NewWithT(t)}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

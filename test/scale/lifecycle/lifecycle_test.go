@@ -13,6 +13,7 @@ import (
 
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/scale/cores"
+	"millwright.dev/test/testinputs"
 )
 
 // few Machines are enough to go through every phase but the one that only lasts.
@@ -24,6 +25,7 @@ func TestRun(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
+	testinputs.Repository(t)
 	core, err := cores.BuildOurs(t.Context(), root, t.TempDir(), t.Output())
 	g.Expect(err).NotTo(HaveOccurred())
 
