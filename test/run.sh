@@ -17,7 +17,8 @@ mapfile -t race < <(test/race.sh)
 mkdir -p out/test
 rm -f out/test/*
 # The packages that take longest start first, so that no processor idles while the last of them runs. Those that wait most of their time
-# (test/scale/lifecycle, core/remote, the example's provider, providers/azure) run beside those that do not: four of them left half a processor.
+# (test/scale/lifecycle, core/remote, the example's provider, providers/azure) run beside those that do not: four of these side by side
+# leave half of the processors idle.
 longest=(test/clusterctl test/e2e core core/machine test/chaos test/scale/lifecycle core/machinedeployment core/remote providers/aws
   test/clouds/example/provider bootstrap/cloudconfig/node providers/azure core/machineset
   test/admission contracts/conformance/behaviour test/start test/drivers core/machinehealth test/conformance core/cluster
