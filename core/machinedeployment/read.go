@@ -71,7 +71,7 @@ func (r *Reconciler) readSets(ctx context.Context, s *scope) outcome.Outcome {
 		set := &list.Items[i]
 		switch {
 		case metav1.IsControlledBy(set, s.deployment):
-			if wait := r.Sets.Behind(set); wait > 0 {
+			if wait := r.Sets.Lag(set); wait > 0 {
 				s.stale = true
 				return outcome.WaitFor(wait)
 			}

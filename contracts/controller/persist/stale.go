@@ -29,7 +29,8 @@ const (
 
 // Versions remembers the version that each object had after the last own write, so that a reconcile does not
 // work on a cache that has not caught up: it would compute the same changes again and get a conflict.
-// A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass. So is the event of
+// A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass; both are for one
+// controller, others that read the objects use Lag. So is the event of
 // a write whose answer was lost: a reconcile between the two finds in the cache what it computes, and has nothing to write.
 // The zero value is ready for use, also by several goroutines.
 type Versions struct {
@@ -117,9 +118,21 @@ func (v *Versions) remember(uid types.UID, own *write) {
 		maps.DeleteFunc(v.written, func(_ types.UID, old *write) bool { return old.over(now) })
 		v.swept = now
 	}
+	if before := v.written[uid]; before != nil {
+		// A reconcile that waits for the write before, whose event is an outdated one now.
+		own.awaited = before.awaited
+	}
 	v.written[uid] = own
 	delete(v.unclear, uid)
 }
+
+// shownBy reports whether an object that was read from a cache has the write, or a later one.
+func (w *write) shownBy(obj client.Object) bool {
+	return !w.last && !older(obj.GetResourceVersion(), w.version)
+}
+
+// rest is for how long the cache is waited for; not positive when that is over.
+func (w *write) rest(now time.Time) time.Duration { return w.at.Add(staleFor).Sub(now) }
 
 // over reports whether nobody needs to know of a write any more: the cache has shown it, or does not come to that.
 func (w *write) over(now time.Time) bool {
@@ -137,8 +150,7 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 	if own == nil {
 		return 0
 	}
-	rest := own.at.Add(staleFor).Sub(v.now())
-	caughtUp := !own.last && !older(obj.GetResourceVersion(), own.version)
+	rest, caughtUp := own.rest(v.now()), own.shownBy(obj)
 	if rest <= 0 || caughtUp {
 		delete(v.written, obj.GetUID())
 		if !caughtUp {
@@ -154,6 +166,18 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 	}
 	own.awaited = true
 	return rest
+}
+
+// Lag is Behind for other controllers than that of the objects, whose own events bring them back: it takes no part in what wakes a
+// reconcile that Behind has turned away. A controller that saw the version first would otherwise take the event from that reconcile.
+func (v *Versions) Lag(obj client.Object) time.Duration {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	own := v.written[obj.GetUID()]
+	if own == nil || own.shownBy(obj) {
+		return 0
+	}
+	return max(0, own.rest(v.now()))
 }
 
 // Awaited is a predicate for the events of the objects themselves. Of updates it lets pass those, and only those,
