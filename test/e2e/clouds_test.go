@@ -43,4 +43,5 @@ func TestLifeOnThreeClouds(t *testing.T) {
 	w.Expect(w.scenario.AwaitNothingLeft(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 	w.Expect(s.Forbidden()).To(BeEmpty(), "the manifests of all providers have the rights that they need")
+	w.Expect(s.ExpiredWaits(w.ctx)).To(BeEmpty(), "each write was followed by its event")
 }

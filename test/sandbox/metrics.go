@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/pkg/errors"
@@ -49,6 +50,22 @@ func (m *Metrics) Gauge(name, label, value string) float64 {
 		}
 	}
 	return 0
+}
+
+// ExpiredWaits has a line for each manager that has waited in vain for its cache, with the kinds of the objects. Unless watches were
+// interrupted, an event was lost.
+func (s *Sandbox) ExpiredWaits(ctx context.Context) ([]string, error) {
+	var lines []string
+	for _, m := range s.managers() {
+		counters, err := m.Metrics(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if expired := counters.sum("millwright_cache_waits_expired_total", "kind"); len(expired) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %v", m.Name, expired))
+		}
+	}
+	return lines, nil
 }
 
 // sum adds up a counter's values by one of its labels.

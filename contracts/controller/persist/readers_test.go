@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"millwright.dev/contracts/controller/persist"
@@ -133,4 +135,32 @@ func (w *readersWorld) handlersFollow() {
 		ObjectOld: versioned(at(w.handled - 1)), ObjectNew: versioned(at(w.handled)),
 	})
 	w.queued = w.queued || awaited || w.changes[w.handled-1]
+}
+
+// TestAWaitInVainIsCounted: a reconcile that no event has brought back, whatever the cache shows by then.
+func TestAWaitInVainIsCounted(t *testing.T) {
+	for name, test := range map[string]struct {
+		shown string
+		event bool
+		want  float64
+	}{
+		"the cache is still behind":              {"9", false, 1},
+		"the cache has caught up, without event": {"10", false, 1},
+		"the event has come":                     {"10", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			versions := persist.Versions{Clock: now}
+			before := persist.ExpiredWaits("Machine")
+			versions.Wrote(versioned("10"))
+			g.Expect(versions.Behind(versioned("9"))).To(Equal(30 * time.Second))
+			if test.event {
+				g.Expect(versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("9"), ObjectNew: versioned("10")})).To(BeTrue())
+			}
+			now.SetTime(now.Now().Add(30 * time.Second))
+			g.Expect(versions.Behind(versioned(test.shown))).To(BeZero())
+			g.Expect(persist.ExpiredWaits("Machine") - before).To(Equal(test.want))
+		})
+	}
 }

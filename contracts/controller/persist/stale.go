@@ -153,6 +153,9 @@ func (v *Versions) Behind(obj client.Object) time.Duration {
 	rest, caughtUp := own.rest(v.now()), own.shownBy(obj)
 	if rest <= 0 || caughtUp {
 		delete(v.written, obj.GetUID())
+		if rest <= 0 && own.awaited {
+			countExpired(obj)
+		}
 		if !caughtUp {
 			v.markUnclear(obj) // What is done now is done by an old version.
 		}

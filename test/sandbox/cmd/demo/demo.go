@@ -209,6 +209,13 @@ func (d *demo) check(ctx context.Context) error {
 	if len(forbidden) > 0 {
 		return errors.Errorf("an install manifest lacks rights; %d times a manager was refused, first:\n%s", len(forbidden), forbidden[0])
 	}
+	expired, err := d.sandbox.ExpiredWaits(ctx)
+	if err != nil {
+		return err
+	}
+	if len(expired) > 0 {
+		return errors.Errorf("managers waited for half a minute for events that did not come: %s", strings.Join(expired, "; "))
+	}
 	d.screen.logf(
 		"no machines, disks or network interfaces in the clouds; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster",
 	)
