@@ -11,8 +11,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// How soon a deployment is looked at again whose sets have counted other Machines than the cache shows: as long after the
-// last look as it has been so by then, within these limits.
+// How soon a deployment is requeued whose sets have counted other Machines than the cache shows: the delay is how long that
+// has been so, within these limits.
 const (
 	minAhead = time.Second
 	maxAhead = time.Minute
@@ -47,9 +47,9 @@ func (a *ahead) forget(deployment types.UID) {
 	delete(a.since, deployment)
 }
 
-// awaitCache has the deployment looked at again while a set has counted other Machines than were read. The set may be
+// awaitCache requeues the deployment while a set has counted other Machines than were read. The set may be
 // ahead: it counts what it has created before the cache shows it, and a process that has ended may have seen more than this
-// one. When the cache catches up the set has nothing to add, so that nobody else would wake the deployment.
+// one. When the cache catches up the set has nothing to add, so that nothing else would enqueue the deployment.
 func (r *Reconciler) awaitCache(s *scope) outcome.Outcome {
 	if !s.read || agree(s) {
 		r.ahead.forget(s.deployment.UID)

@@ -2,10 +2,10 @@ package machinedeployment
 
 import "fmt"
 
-// takeChosen removes Machines that somebody, as a cluster autoscaler, has chosen with the annotation
-// cluster.x-k8s.io/delete-machine, while there are more Machines than wanted: out of whichever of the sets they
-// belong to, so that it is these that go and no others. What is more than even the surge allows goes at once, as
-// somebody has lowered the number; of the rest, which may be the surge of a rollout, as many available Machines as
+// takeChosen removes Machines that a user or a cluster autoscaler has chosen with the annotation
+// cluster.x-k8s.io/delete-machine, while there are more Machines than wanted: from whichever of the sets they
+// belong to, so that these are deleted and no others. What exceeds even the surge is deleted at once, since
+// replicas were lowered; of the rest, which may be the surge of a rollout, as many available Machines as
 // the minimum asks for are left, also if what is not available now recovers.
 func (d *draft) takeChosen(minimum int, sets ...*setView) {
 	d.takeChosenDownTo(d.replicas+d.maxSurge, 0, sets)

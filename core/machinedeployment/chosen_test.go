@@ -38,7 +38,7 @@ func (w *world) machinesOf(template string) []*clusterv1.Machine {
 }
 
 // TestChosenMachinesGoInTheMiddleOfARollout pauses a rollout half-way, chooses a Machine of either set, and lets
-// the rollout go on: these two go, and of the new Machines no other.
+// the rollout continue: these two go, and of the new Machines no other.
 func TestChosenMachinesGoInTheMiddleOfARollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +120,7 @@ func TestRecreateLetsAllGoFirst(t *testing.T) {
 	})
 	w.Eventually(w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
 	w.G.Expect(w.machinesOf("b")).To(BeEmpty())
-	// One after another may go; not before the last has gone comes a new one.
+	// One after another may be deleted; a new one is created only after the last is gone.
 	for left := 2; left >= 0; left-- {
 		w.G.Expect(w.machinesOf("b")).To(BeEmpty())
 		w.machines.release(w.machinesOf("a")[0].Name)

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// claim adopts sets that nobody controls and that the selector matches, unless their own selector is narrower, and releases
+// claim adopts sets that have no controller and that the selector matches, unless their own selector is narrower, and releases
 // those that it matches no longer. Each patch has the version of the set, so that of two deployments only one gets it.
 func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()

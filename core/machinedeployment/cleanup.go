@@ -57,7 +57,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.FromError(r.deleteSets(ctx, s, prunable(s), "it is outdated, empty and not kept as history"))
 }
 
-// deleteAll deletes all sets, and waits until they are gone: each brings a watch event, and goes only after its
+// deleteAll deletes all sets, and waits until they are gone: each causes a watch event, and is removed only after its
 // Machines.
 func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 	var living []*clusterv1.MachineSet
@@ -83,7 +83,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.Continue()
 }
 
-// deleteSets deletes sets exactly as they were read: one that has changed since is looked at again.
+// deleteSets deletes sets in exactly the version that was read. The next reconcile decides about one that has changed since.
 func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1.MachineSet, reason string) error {
 	var failures []error
 	for _, set := range sets {

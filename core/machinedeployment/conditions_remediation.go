@@ -13,7 +13,7 @@ import (
 )
 
 // remediationAllowedCondition passes on why the sets do not replace unhealthy Machines; its reason is that of the oldest such set.
-// What they say of settings that cannot be read is passed on as well.
+// What they report of settings that cannot be read is propagated as well.
 func remediationAllowedCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	if !s.read {

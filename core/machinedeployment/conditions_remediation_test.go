@@ -11,7 +11,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 )
 
-// TestRemediationAllowedIsPassedOn: whoever looks at the deployment sees why its unhealthy Machines stay.
+// TestRemediationAllowedIsPassedOn: the deployment shows why its unhealthy Machines stay.
 func TestRemediationAllowedIsPassedOn(t *testing.T) {
 	g := NewWithT(t)
 	s := begin(valid())

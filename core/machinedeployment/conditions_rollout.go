@@ -57,7 +57,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 	return result
 }
 
-// rolloutBlockers returns what would keep a rollout from going on, and makes the first of them the reason where nothing rolls out.
+// rolloutBlockers returns what would block a rollout. The first of them becomes the reason where nothing rolls out.
 func rolloutBlockers(s *scope, result *condition, failure error) []string {
 	var lines []string
 	if line := persist.RefusalLine(failure); line != "" && result.Status != metav1.ConditionTrue {
@@ -74,7 +74,7 @@ func rolloutBlockers(s *scope, result *condition, failure error) []string {
 	return append(append(lines, mismatches...), annotationErrors(s.deployment)...)
 }
 
-// rollsOut reports whether a rollout goes on: until all replicas are up to date and available, whether or not an outdated
+// rollsOut reports whether a rollout continues: until all replicas are up to date and available, whether or not an outdated
 // Machine is left. The first Machines of a deployment are a rollout as well. What fails or is scaled up after a rollout
 // has been completed is none, until it exceeds the progress deadline.
 func rollsOut(s *scope) bool {

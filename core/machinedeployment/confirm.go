@@ -18,8 +18,8 @@ import (
 )
 
 // marks remembers for which generation of a deployment the cache has shown its Machines marked as the API server had them.
-// Whoever lowers the number of replicas marks Machines before, so that what was seen then holds for the whole scale-down,
-// and one list is enough. It is in memory alone: a process that starts asks once more. The zero value is ready for use.
+// The client that lowers replicas marks Machines before that, so the marks seen then are valid for the whole scale-down, and one
+// list is enough. It is in memory alone: a process that starts asks once more. The zero value is ready for use.
 type marks struct {
 	mu    sync.Mutex
 	shown map[types.UID]int64
@@ -128,7 +128,7 @@ func (s *scope) takeLive(set *clusterv1.MachineSet, items []metav1.PartialObject
 			}
 			changed.Annotations, changed.DeletionTimestamp = found.Annotations, found.DeletionTimestamp
 		case s.settings.selector.Matches(labels.Set(cached.Labels)) && cached.DeletionTimestamp.IsZero():
-			// It has gone, and the cache does not know it yet.
+			// It was deleted, and the cache does not show that yet.
 			changed.DeletionTimestamp = &metav1.Time{Time: s.Now}
 		}
 		all = append(all, &changed)

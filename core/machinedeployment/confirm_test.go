@@ -106,7 +106,7 @@ func TestOneListConfirmsAScaleDown(t *testing.T) {
 	w.G.Expect(live.asked.Load()).To(Equal(before + 1))
 }
 
-// TestMarksThatCannotBeRead: no set is made to give up a Machine before it is known which, and the deployment reports it.
+// TestMarksThatCannotBeRead: no set gives up a Machine before it is known which, and the deployment reports it.
 func TestMarksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w, cache, live := halfWay(t)

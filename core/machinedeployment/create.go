@@ -16,8 +16,8 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// lookAgain is when a deployment is looked at again that waits for the cache to show a set, or its own write. The event
-// comes sooner, unless the set goes before the cache has seen it.
+// lookAgain is when a deployment that waits for the cache to show a set, or its own write, is requeued. The event
+// comes sooner, unless the set is deleted before the cache has shown it.
 const lookAgain = 5 * time.Second
 
 // createSet makes the current set, without replicas, and then scales it: a creation whose answer was lost may take effect
@@ -76,7 +76,7 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 	found.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSet"))
 	if err := r.APIReader.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
-			// It has gone since, and the name is free.
+			// It was deleted since, and the name is free.
 			return outcome.WaitFor(lookAgain)
 		}
 		return outcome.FromError(errors.Wrapf(err, "reading MachineSet %s", key))

@@ -8,7 +8,7 @@ import (
 // Reasons of the Kubernetes Events about a deployment. RollbackRevisionNotFoundReason and SelectorMismatchReason are reasons of
 // events as well.
 const (
-	// AdoptedEvent means that a MachineSet that nobody controlled is the deployment's now.
+	// AdoptedEvent means that a MachineSet that had no controller belongs to the deployment now.
 	AdoptedEvent = "Adopted"
 	// ReleasedEvent means that a MachineSet is the deployment's no more; the note has why.
 	ReleasedEvent = "Released"

@@ -12,7 +12,7 @@ import (
 // frozenCondition is True while no Machine of the deployment is created for the safety of all.
 func frozenCondition(s *scope, _ error) condition { return s.guard.Condition(s.Object, nil) }
 
-// wakeWhenFrozen has those deployments looked at that are frozen, or no longer, without a label that says so.
+// wakeWhenFrozen enqueues deployments that become frozen, or unfrozen, without a change of their label.
 func (r *Reconciler) wakeWhenFrozen(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	if r.Overshoot != nil {
 		r.Overshoot.OnChange(func(object client.Object) {

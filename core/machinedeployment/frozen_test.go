@@ -27,8 +27,8 @@ func (s *simulation) seen() overshoot.Numbers {
 	return n
 }
 
-// checkNotFrozen makes sure that the guard with the shortest timeout does not take for an overshoot what planner and sets have made, whatever
-// people have done.
+// checkNotFrozen makes sure that the guard with the shortest timeout does not take for an overshoot what planner and sets have made,
+// whatever people have done.
 func (s *simulation) checkNotFrozen(t *testing.T) {
 	t.Helper()
 	least := overshoot.Options{Up: 1, Period: time.Minute}

@@ -74,7 +74,7 @@ func (w *world) shell(t *testing.T, commands, input string) string {
 	return string(output)
 }
 
-// TestGuide does what the guide says, and looks after each section whether it has the effect that the guide says.
+// TestGuide runs the commands of the guide, and checks after each section that they have the documented effect.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	doccheck.Read(t, guide).CheckLinks(t)
@@ -128,7 +128,7 @@ func TestGuide(t *testing.T) {
 	w.G.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
 }
 
-// TestEveryTraceIsInTheGuide: a trace that nobody is led to is of no use.
+// TestEveryTraceIsInTheGuide: a trace that no page links to is of no use.
 func TestEveryTraceIsInTheGuide(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(testenv.Root(), guide))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -198,7 +198,7 @@ func TestLateSetOfATemplateBefore(t *testing.T) {
 }
 
 // TestLateSetHasNoMachines: the creation of the set for template c takes effect when its revision belongs to another set and
-// its name is in use no more, since the deployment has gone back to a and then on to d. It comes without replicas.
+// its name is no longer in use, since the deployment has gone back to a and then on to d. It comes without replicas.
 func TestLateSetHasNoMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,7 +232,7 @@ func TestLateSetHasNoMachines(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		err := direct.Get(w.Ctx, client.ObjectKeyFromObject(set), set)
 		if apierrors.IsNotFound(err) {
-			return // It was looked at, and has gone with the outdated sets.
+			return // It was reconciled, and deleted with the outdated sets.
 		}
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(set.Status.ObservedGeneration).NotTo(BeZero(), "its controller has looked at it")

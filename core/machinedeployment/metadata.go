@@ -38,7 +38,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 	return outcome.FromError(s.RemoveFinalizer(ctx, clusterv1.MachineDeploymentFinalizer))
 }
 
-// forget drops what is remembered of a deployment that is gone.
+// forget drops what is remembered of a deployment that no longer exists.
 func (r *Reconciler) forget(deployment types.UID) {
 	r.ahead.forget(deployment)
 	r.marks.forget(deployment)

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// standalone is a set that nobody controls, with Machines of the colour green.
+// standalone is a set without a controller, with Machines of the colour green.
 func (w *world) standalone() *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "green", Labels: map[string]string{
 		"pool": "a", clusterv1.ClusterNameLabel: workers.ClusterName, clusterv1.MachineDeploymentNameLabel: "d",
@@ -35,7 +35,7 @@ func (w *world) standalone() *clusterv1.MachineSet {
 }
 
 // TestSetWithANarrowerSelectorIsNotAdopted has one whose template the deployment would take the label from that it selects. It
-// is named until somebody has corrected the deployment, and adopted then.
+// is named until a user has corrected the deployment, and adopted then.
 func TestSetWithANarrowerSelectorIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

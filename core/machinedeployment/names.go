@@ -11,7 +11,7 @@ import (
 )
 
 // nameEnd is the end of the name of the set of a revision, and of its label that distinguishes sets. It follows from what is
-// persisted, so that whoever goes on after an interruption creates the set under the same name: a creation that takes
+// persisted, so that a process that continues after an interruption creates the set under the same name: a creation that takes
 // effect late is then refused, or found. The template is no part of it: what was started for the template before is the set
 // of this revision, too, and with another name it would be there beside the new one, with all its replicas.
 func nameEnd(deployment *clusterv1.MachineDeployment, revision int64) string {

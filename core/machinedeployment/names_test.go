@@ -117,7 +117,7 @@ func TestSetsOfAUserInTheWay(t *testing.T) {
 	w.G.Expect(w.allSets()).To(HaveLen(3))
 }
 
-// TestSetThatIsBeingDeletedDoesNotKeepItsName: somebody has taken the revision from deployment and set, deletes the set,
+// TestSetThatIsBeingDeletedDoesNotKeepItsName: a user has taken the revision from deployment and set, deletes the set,
 // and something holds it.
 func TestSetThatIsBeingDeletedDoesNotKeepItsName(t *testing.T) {
 	t.Parallel()

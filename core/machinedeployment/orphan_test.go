@@ -59,7 +59,7 @@ func (w *world) allStay(known map[string]bool) func(Gomega) {
 	}
 }
 
-// TestOrphanedSetsKeepTheirMachines deletes a deployment with --cascade=orphan. Its set goes on by itself, and a new deployment
+// TestOrphanedSetsKeepTheirMachines deletes a deployment with --cascade=orphan. Its set continues by itself, and a new deployment
 // of the same selector adopts it without replacing a Machine.
 func TestOrphanedSetsKeepTheirMachines(t *testing.T) {
 	t.Parallel()

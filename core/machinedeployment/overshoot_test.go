@@ -26,7 +26,7 @@ import (
 	"millwright.dev/test/refuse"
 )
 
-// rogue is somebody else's controller: it makes Machines of a set of ours, with the reference that makes them the set's.
+// rogue is another controller: it creates Machines for a set of ours, with the owner reference of that set.
 func (w *world) rogue(set *clusterv1.MachineSet, n int) {
 	for i := range n {
 		spec := *set.Spec.Template.Spec.DeepCopy()
@@ -69,7 +69,7 @@ func stateOf(list []metav1.Condition, kind string) string {
 }
 
 // TestAnOvershootIsProvoked has, in the middle of a rollout, another controller make Machines that cannot be deleted. Creation stops in all
-// sets, whether or not that can be recorded, deletions go on when they can, and then so does all of it.
+// sets, whether or not that can be recorded, deletions continue when they can, and then so does all of it.
 func TestAnOvershootIsProvoked(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string]bool{"recorded": false, "the record is refused": true} {
@@ -114,7 +114,7 @@ func TestAnOvershootIsProvoked(t *testing.T) {
 				}
 			})
 
-			// While the deployment does not look, somebody asks the young set for more.
+			// While the deployment does not look, a user asks the young set for more.
 			w.update(func(d *clusterv1.MachineDeployment) {
 				d.Annotations = with(d.Annotations, clusterv1.PausedAnnotation, "")
 			})

@@ -13,7 +13,7 @@ type view struct {
 	// maxSurge is how many more may exist at a time, maxUnavailable how many fewer may be available.
 	maxSurge, maxUnavailable int
 	strategy                 clusterv1.MachineDeploymentRolloutStrategyType
-	// paused means that nothing rolls; scaling goes on.
+	// paused means that nothing rolls; scaling continues.
 	paused bool
 	// recreate means that a rolling update removes all outdated Machines before it makes new ones.
 	recreate bool
@@ -33,7 +33,7 @@ type setView struct {
 	order []bool
 	// deleting is how many of them are being deleted; they are the first in the order.
 	deleting int
-	// chosen is how many Machines, next in the order, somebody has chosen to go when the deployment shrinks.
+	// chosen is how many Machines, next in the order, a user has chosen to go when the deployment shrinks.
 	chosen int
 	// settled means that the set has counted exactly these Machines.
 	settled bool

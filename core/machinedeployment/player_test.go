@@ -51,7 +51,7 @@ func (p *machinePlayer) holds(name string) bool {
 	return p.holding && !p.released[name]
 }
 
-// outOfStock is what broken Machines say.
+// outOfStock is the message of broken Machines.
 const outOfStock = "large instances are out of stock"
 
 func (p *machinePlayer) setBroken(template string) {
@@ -79,7 +79,7 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	before, now := machine.DeepCopy(), time.Now()
 	if broken != "" && p.template(ctx, machine) == broken {
-		// As the Machine controller does: what its MachineSet says, and so what wakes the deployment, follows from Ready.
+		// As the Machine controller does: the status of its MachineSet, and so what enqueues the deployment, follows from Ready.
 		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock", clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
 			conditions.Set(&machine.Status.Conditions, conditions.False(kind, reason, outOfStock), machine.Generation, now)
 		}
@@ -91,7 +91,7 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	return ctrl.Result{}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
 }
 
-// template is the template that the infrastructure of a Machine was made from.
+// template is the template that the infrastructure of a Machine was created from.
 func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine) string {
 	infra := coretest.Object(workers.InfraKind, machine.Namespace, machine.Name)
 	_ = wait.PollUntilContextTimeout(ctx, workers.PollInterval, workers.Timeout, true, func(ctx context.Context) (bool, error) {

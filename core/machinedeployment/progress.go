@@ -15,8 +15,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// watchProgress finds out whether what is wanted has been missing for longer than the progress deadline, and has the
-// deployment looked at again when it will have been.
+// watchProgress checks whether the rollout has made no progress for longer than the progress deadline, and requeues the
+// deployment for when that will be so.
 func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcome {
 	deadline, _ := progressDeadline(s.deployment)
 	if deadline == 0 || !underWay(s) {
@@ -51,7 +51,7 @@ func underWay(s *scope) bool {
 	return len(inService(s)) < wanted(s) || toReplace(s) > 0
 }
 
-// inService are the available Machines that are what is wanted. With OnDelete outdated ones are, until somebody deletes them.
+// inService are the available Machines that are what is wanted. With OnDelete outdated ones are, until a user deletes them.
 func inService(s *scope) []*clusterv1.Machine {
 	candidates := upToDate(s)
 	if byPerson(s) {
@@ -80,12 +80,12 @@ func toReplace(s *scope) int {
 	return number
 }
 
-// byPerson reports whether outdated Machines go when somebody deletes them.
+// byPerson reports whether outdated Machines go when a user deletes them.
 func byPerson(s *scope) bool {
 	return s.settings.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType
 }
 
-// score grows with each Machine that becomes available, and with each outdated one that is gone. A Machine that is
+// score grows with each Machine that becomes available, and with each outdated one that no longer exists. A Machine that is
 // created does not change it.
 func score(s *scope) int { return min(len(inService(s)), wanted(s)) - toReplace(s) }
 
@@ -161,7 +161,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope, value string) outcome
 	}
 	err := s.annotate(ctx, ProgressAnnotation, value)
 	if apierrors.IsConflict(err) {
-		// Somebody else has written the deployment since it was read: the event of that brings it back, and this is no failure.
+		// Another client has written the deployment since it was read: that event requeues it, and this is no failure.
 		return outcome.ContinueAfter(lookAgain)
 	}
 	return outcome.FromError(errors.WithMessage(err, "recording the progress"))

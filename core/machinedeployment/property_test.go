@@ -186,7 +186,7 @@ func blindlyGivenOf(v view, p plan) int {
 	return given
 }
 
-// takenBack is how many outdated Machines are not made any more, of those that have not been made yet.
+// takenBack is how many of the outdated Machines that were not created yet are no longer to be created.
 func takenBack(v view, p plan) int {
 	taken := 0
 	for _, i := range p.scale {

@@ -53,7 +53,7 @@ func TestRefusedMetadataOfADeploymentIsSeen(t *testing.T) {
 	w.Eventually(w.settled(1, "a", "1"))
 }
 
-// TestRefusedUpdateOfASetIsSeen: nothing rolls out for a label, so that no other condition would say it.
+// TestRefusedUpdateOfASetIsSeen: nothing rolls out for a label, so that no other condition would report it.
 func TestRefusedUpdateOfASetIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -69,7 +69,7 @@ func TestRefusedUpdateOfASetIsSeen(t *testing.T) {
 	w.G.Expect(w.listSets()[0].Spec.Template.Labels).To(HaveKeyWithValue("example.com/color", "blue"))
 }
 
-// TestRefusedUpdateOfAMachineIsPassedOn: what the set says, the deployment says.
+// TestRefusedUpdateOfAMachineIsPassedOn: the deployment reports what the set reports.
 func TestRefusedUpdateOfAMachineIsPassedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +84,7 @@ func TestRefusedUpdateOfAMachineIsPassedOn(t *testing.T) {
 	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "NotScalingUp", ""))
 }
 
-// TestRefusedEndOfADeploymentIsSeen: all of it is gone, and the object stays.
+// TestRefusedEndOfADeploymentIsSeen: everything else is deleted, and the object stays.
 func TestRefusedEndOfADeploymentIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -57,7 +57,7 @@ func desired(set *clusterv1.MachineSet) int { return int(ptr.Deref(set.Spec.Repl
 
 // currentRevision is the revision of the current set: its own as long as no other set has one as high, else the
 // next one after all others and after what the deployment has counted so far. So a deployment that goes back to
-// an earlier template goes on in its revisions, and so does one that has lost its sets.
+// an earlier template continues in its revisions, and so does one that has lost its sets.
 func currentRevision(deployment *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet, current *clusterv1.MachineSet) int64 {
 	highest, own := int64(0), int64(0)
 	for _, set := range sets {

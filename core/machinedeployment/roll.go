@@ -64,7 +64,7 @@ func (r *Reconciler) look(s *scope) view {
 	return Rollout{Sets: s.sets, Current: s.current, Machines: s.machines, Reserve: r.decreases.reserve}.view(s.settings)
 }
 
-// applyToSet brings one set up to date and returns it as it is now. The patch has no version: nobody else
+// applyToSet brings one set up to date and returns it as it is now. The patch has no version: nothing else
 // writes these fields, and the set's own controller writes the status all the time.
 func (r *Reconciler) applyToSet(
 	ctx context.Context,

@@ -19,7 +19,7 @@ import (
 // rollBack does what RollbackToAnnotation asks for: what makes a revision of the template – version, bootstrap,
 // infrastructure, failure domain – becomes what it was, and the annotation goes, in one write. So it happens once
 // or not at all, whenever the process exits; from there on it is a rollout like any other. An annotation that names
-// no revision stays, and RollingOut reports it, until somebody corrects it.
+// no revision stays, and RollingOut reports it, until a user corrects it.
 func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	value, asked := s.deployment.Annotations[RollbackToAnnotation]
 	if !asked {

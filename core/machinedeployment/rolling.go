@@ -14,8 +14,8 @@ func (d *draft) rollingUpdate() {
 	d.removeBehindChosen(minimum)
 }
 
-// takeBack takes orders back for Machines that are not made yet, as far as there would be too many with them: they were
-// given before the number of replicas was lowered.
+// takeBack withdraws orders for Machines that are not created yet, as far as these would be too many: they were given before
+// the number of replicas was lowered.
 func (d *draft) takeBack() {
 	excess := -(d.replicas + d.maxSurge)
 	for i := range d.sets {
@@ -42,7 +42,7 @@ func (d *draft) growCurrent() {
 	}
 }
 
-// roomFor is how many Machines a set may have beside those of the others. Machines count until they are gone.
+// roomFor is how many Machines a set may have beside those of the others. Machines count until they are deleted.
 func (d *draft) roomFor(set *setView, surge int) int {
 	return d.replicas + surge - (d.total() - set.existing())
 }
@@ -75,7 +75,7 @@ func (d *draft) shrinkOutdated(minimum int) {
 	}
 }
 
-// recreateAll removes all outdated Machines at once, and makes new ones when the last of them has gone.
+// recreateAll removes all outdated Machines at once, and creates new ones when the last of them is gone.
 func (d *draft) recreateAll() {
 	present := 0
 	for _, set := range d.outdated() {

@@ -32,7 +32,7 @@ type scope struct {
 
 	// sets are those that the deployment controls, the oldest first.
 	sets []*clusterv1.MachineSet
-	// candidates are sets that nobody controls and that the selector matches.
+	// candidates are sets that have no controller and that the selector matches.
 	candidates []*clusterv1.MachineSet
 	// machines are those of each set. They are shared with the cache and must not be changed.
 	machines map[types.UID][]*clusterv1.Machine
@@ -70,7 +70,7 @@ type settings struct {
 	selector labels.Selector
 }
 
-// newScope begins a reconcile of a deployment. Nobody else writes its status.
+// newScope begins a reconcile of a deployment. Nothing else writes its status.
 func (r *Reconciler) newScope(deployment *clusterv1.MachineDeployment) *scope {
 	s := &scope{Base: scopes.NewBase(deployment, r.Clock.Now(), scopes.Writer[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]{
 		Client: r.Client, Status: statusOf, Versions: r.Written,

@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return errors.Wrap(err, "building the MachineDeployment controller")
 }
 
-// deploymentsOfSet returns the deployment that controls a set; for one that nobody controls, those that select it.
+// deploymentsOfSet returns the deployment that controls a set; for one without a controller, those that select it.
 func (r *Reconciler) deploymentsOfSet(ctx context.Context, set client.Object) []ctrl.Request {
 	if owner := metav1.GetControllerOf(set); owner != nil {
 		if owner.Kind != deploymentKind.Kind {

@@ -23,7 +23,7 @@ type observer struct {
 	deployment *clusterv1.MachineDeployment
 	tracker    *tracker
 	now        time.Time
-	// turned says when the availability of a Machine changed last.
+	// turned reports when the availability of a Machine changed last.
 	turned map[int]turn
 	// shown is what was seen in each round.
 	shown []shown

@@ -4,8 +4,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// people let somebody change something now and then. It says that the number of replicas or a set was changed by
-// hand, after which sums are what they are.
+// people simulates a user who changes something now and then. It records that the number of replicas or a set was
+// changed manually, after which sums may have any value.
 func (s *simulation) people() {
 	switch s.IntN(20) {
 	case 0:
@@ -44,7 +44,7 @@ func (s *simulation) deleteByHand(oneIn int) {
 	}
 }
 
-// editSet lets somebody change the number of a set behind the deployment's back.
+// editSet changes the number of a set as a user would, without the deployment.
 func (s *simulation) editSet() {
 	if len(s.sets) == 0 {
 		return
@@ -67,7 +67,7 @@ func (s *simulation) autoscale() {
 	}
 }
 
-// mark chooses Machines, and nobody lowers the number of replicas.
+// mark chooses Machines; the number of replicas stays.
 func (s *simulation) mark() {
 	for _, set := range s.sets {
 		for _, machine := range set.machines {
@@ -80,7 +80,7 @@ func (s *simulation) mark() {
 }
 
 // heal takes away what keeps the world from settling. Outdated Machines that never become available do not: no
-// health check replaces those, and the rollout has to go on in spite of them. It cannot where their set prefers others that
+// health check replaces those, and the rollout has to continue in spite of them. It cannot where their set prefers others that
 // must not go.
 func (s *simulation) heal() {
 	s.chaos, s.paused = false, false

@@ -33,7 +33,7 @@ type simSet struct {
 	// reserve is the number before the decreases that it has not looked at.
 	reserve  int
 	machines []*simMachine
-	// blind means that the set does not prefer to delete what is not available: priorities that somebody has given to the
+	// blind means that the set does not prefer to delete what is not available: priorities that a user has given to the
 	// Machines go before that.
 	blind bool
 	// direction is that of the last intent for the set, and moment when it was.
@@ -57,7 +57,7 @@ type simulation struct {
 	created int
 	// blind is what its sets are.
 	blind bool
-	// exceeded names a set that made Machines when there were enough.
+	// exceeded names a set that created Machines when there were enough.
 	exceeded string
 }
 
@@ -152,7 +152,7 @@ func (s *simulation) current() *simSet {
 	return current
 }
 
-// apply does what the plan says.
+// apply executes the plan.
 func (s *simulation) apply(p plan) {
 	for _, i := range p.scale {
 		set := s.set(i.set)
@@ -183,7 +183,7 @@ func (s *simulation) set(name string) *simSet {
 	return nil
 }
 
-// act lets one set do what its number says, and heal what a health check has marked.
+// act lets one set scale to its replicas, and replace what a health check has marked.
 func (s *simulation) act(set *simSet) {
 	set.acted, set.reserve = set.desired, 0
 	for len(set.machines) < set.desired && (set == s.current() || s.strategy != clusterv1.OnDeleteMachineDeploymentStrategyType || s.paused) {
@@ -204,7 +204,7 @@ func (s *simulation) act(set *simSet) {
 	}
 }
 
-// rolling reports whether the strategy is a rolling update that goes on.
+// rolling reports whether the strategy is a rolling update that continues.
 func (s *simulation) rolling() bool {
 	return !s.paused && !s.recreate && s.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
 }

@@ -46,7 +46,7 @@ func (s *simulation) count() numbers {
 // check holds a plan, just applied, to the promises.
 func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
 	t.Helper()
-	// A bound that was exceeded before, since somebody has lowered a number or edited a set, may only fall.
+	// A bound that was exceeded before, since a user has lowered a number or edited a set, may only fall.
 	if limit := max(s.replicas+s.maxSurge, before.bound); after.bound > limit {
 		t.Fatalf("%d Machines may come to exist, %d are allowed\n%s", after.bound, limit, s.trace.String())
 	}
@@ -72,7 +72,7 @@ func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
 	}
 }
 
-// chosenGiven is how many Machines that serve a plan gives up since somebody has chosen them and lowered the number of
+// chosenGiven is how many Machines that serve a plan gives up since a user has chosen them and lowered the number of
 // replicas: as many as there are beyond all that a rollout may have, or in the current set beyond the replicas. A mark
 // alone gives up none that are needed.
 func (s *simulation) chosenGiven(p plan) int {
@@ -116,7 +116,7 @@ func (s *simulation) blindlyGiven(p plan) int {
 	return given
 }
 
-// checkOnDelete makes sure that no outdated Machine goes unless somebody has deleted it or there are too many.
+// checkOnDelete makes sure that no outdated Machine goes unless a user has deleted it or there are too many.
 func (s *simulation) checkOnDelete(t *testing.T, p plan) {
 	t.Helper()
 	total := 0
@@ -159,7 +159,7 @@ func (s *simulation) replan(t *testing.T) (quiet bool, before, after numbers) {
 	return false, before, after
 }
 
-// step plans and lets the world go on, checking the promises all the while.
+// step plans and lets the world continue, checking the promises all the while.
 func (s *simulation) step(t *testing.T, round int) (quiet bool) {
 	t.Helper()
 	s.note("round %d", round)
@@ -225,7 +225,7 @@ func eachSeed(t *testing.T, simulate func(*testing.T, uint64)) {
 }
 
 // TestSimulation lets worlds go through chaos and settle: every promise is checked at every step, and in the end
-// each world is what its deployment says.
+// each world has what its deployment specifies.
 func TestSimulation(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		t.Helper()

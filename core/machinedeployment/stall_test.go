@@ -20,7 +20,7 @@ func shortTimeout(d *clusterv1.MachineDeployment) {
 	d.Annotations = with(d.Annotations, ProgressDeadlineAnnotation, "3s")
 }
 
-// notAvailable holds the deployment to what it must say while none of its Machines serves.
+// notAvailable checks what the deployment reports while none of its Machines is available.
 func (w *world) notAvailable(g Gomega) {
 	deployment := w.current()
 	g.Expect(meta.IsStatusConditionFalse(deployment.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)).To(BeTrue())

@@ -73,7 +73,7 @@ func TestNothingIsCountedThatIsNotRead(t *testing.T) {
 	g.Expect(s.Object.Status.Replicas).To(HaveValue(BeEquivalentTo(3)))
 }
 
-// TestPhaseOfADeploymentThatGoes: until its object has gone.
+// TestPhaseOfADeploymentThatGoes: until its object no longer exists.
 func TestPhaseOfADeploymentThatGoes(t *testing.T) {
 	for _, s := range []*scope{rollout(nil, servingAll(1), goes), rollout(nil, nil, goes), rollout(nil, nil, goes, unreadable)} {
 		s.setStatus(nil)

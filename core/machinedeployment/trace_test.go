@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata/*.txt")
 
 // story is a world in which nothing happens by chance: Machines are available, and gone, a round after they were
-// made, and deleted. It records what happens in words.
+// created, and deleted. It records what happens in words.
 type story struct {
 	*simulation
 	text strings.Builder
@@ -72,7 +72,7 @@ func (s *story) notePlan(p plan) {
 	}
 }
 
-// letters names sets by letters, in the order in which they were made.
+// letters names sets by letters, in the order in which they were created.
 func letters(set string) string { return string(rune('A' + set[len(set)-1] - '0')) }
 
 func (s *story) noteSets() {

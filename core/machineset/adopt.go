@@ -77,11 +77,11 @@ func (s *scope) has(a adoption) bool {
 	return slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return m.Name == a.machine })
 }
 
-// adoptOne creates the Machine of an entry; nil if somebody else's has its name, or its instance, which is noted.
+// adoptOne creates the Machine of an entry; nil if another owner's Machine has its name, or its instance, which is noted.
 func (r *Reconciler) adoptOne(ctx context.Context, s *scope, a adoption) (*clusterv1.Machine, error) {
 	by, asked := s.holders[a]
 	if !asked {
-		// The step that asks has failed, and the set is looked at again.
+		// The step that asks has failed, and the set is reconciled again.
 		return nil, errors.Errorf("it is not known whether the instance of Machine %s is free", a.machine)
 	}
 	if by != "" {

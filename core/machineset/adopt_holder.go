@@ -21,9 +21,9 @@ import (
 const claimPage = 500
 
 // holdersOf names what else has the provider ID of each adoption, or is about to have it. The API server is asked, in all
-// namespaces that may be read: an instance must not get two Machines. Whoever adopts writes that on its Machine first and asks
-// then, before it creates the infrastructure machine, so that of two that do so at once one sees the other at least, and gives
-// way.
+// namespaces that may be read: an instance must not get two Machines. A MachineSet first records the adoption on
+// its Machine and then asks, before it creates the infrastructure machine. So of two MachineSets that adopt at the same time at least one
+// sees the other, and gives way.
 func (r *Reconciler) holdersOf(ctx context.Context, s *scope, listed []adoption) (map[adoption]string, error) {
 	by := map[adoption]string{}
 	if len(listed) == 0 {
@@ -107,7 +107,7 @@ func (r *Reconciler) everyPage(ctx context.Context, s *scope, list client.Object
 	}
 }
 
-// refuseAdoption notes that an instance has another object, and says so by an event.
+// refuseAdoption notes that an instance has another object, and records an event.
 func (r *Reconciler) refuseAdoption(s *scope, a adoption, by string) {
 	s.claimError(a, by)
 	r.warn(s, adoptionRefusedEvent, "Adopt", "%s", claimMessage(a, by))
@@ -120,9 +120,9 @@ func claimMessage(a adoption, by string) string {
 		AdoptAnnotation, a.machine, a.providerID, by)
 }
 
-// askHolders asks who has the instances of adoptions, and notes it: the condition says so for as long as that is so. What the API
-// server has said lately counts, since it is asked once more before an infrastructure machine is created. Nothing tells when an
-// instance becomes free, so the set looks again.
+// askHolders asks who has the instances of adoptions, and notes it: the condition reports it for as long as that is so. What the API
+// server has said lately counts, since it is asked once more before an infrastructure machine is created. There is no event when an
+// instance becomes free, so the set is requeued.
 func (r *Reconciler) askHolders(ctx context.Context, s *scope, listed []adoption) outcome.Outcome {
 	by, err := r.rivals(ctx, s, listed)
 	if err != nil {
@@ -160,8 +160,8 @@ func (r *Reconciler) askHolders(ctx context.Context, s *scope, listed []adoption
 	return end
 }
 
-// rivals names, from the cache, who else has the provider IDs of adoptions, or is told to adopt them: of two sets that are, none does
-// before one of them is corrected.
+// rivals names, from the cache, what else has the provider IDs of adoptions, or has an annotation to adopt them: of two sets with such
+// an annotation neither adopts before one of them is corrected.
 func (r *Reconciler) rivals(ctx context.Context, s *scope, listed []adoption) (map[adoption]string, error) {
 	by := map[adoption]string{}
 	all := &clusterv1.MachineList{}

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// refusesAdoption is satisfied when the condition of the set says that what it is to adopt is somebody else's.
+// refusesAdoption is satisfied when the condition of the set says that what it is to adopt has another owner.
 func (w *world) refusesAdoption(g Gomega, by string) {
 	g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring("which " + by + " has: remove it"))
 }
@@ -89,8 +89,8 @@ func TestAdoptionOfAnInstanceThatHasAnInfrastructureMachine(t *testing.T) {
 	w.G.Expect(livingNames(w)).NotTo(ContainElement("lost"))
 }
 
-// TestTwoCoresAdoptOneInstance: both have found it free, and both create their Machine. Whoever has seen that of the other one has none
-// for long, and no provider is told to use an instance twice.
+// TestTwoCoresAdoptOneInstance: both have found it free, and both create their Machine. The core that sees the other's
+// Machine gives up its own, and no provider is asked to use an instance twice.
 func TestTwoCoresAdoptOneInstance(t *testing.T) {
 	t.Parallel()
 	worlds := []*world{newWorld(t), newWorld(t)}

@@ -9,7 +9,7 @@ import (
 )
 
 // askAgain is for how long the API server's answer counts who has an instance that is to be adopted: to ask is to read all Machines and
-// infrastructure machines of all namespaces, and the annotation may stand for as long as somebody likes.
+// infrastructure machines of all namespaces, and the annotation may stand for any length of time.
 const askAgain = time.Minute
 
 // holderMemory has the latest answers, by the set that asks. The zero value is ready for use.

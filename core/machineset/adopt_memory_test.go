@@ -16,8 +16,8 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// TestAnAdoptionThatStandsAsksSeldom: however often the set is looked at, and however many instances are listed, the API server is asked for all
-// Machines once a minute. The set looks again by itself while something else has one of the instances.
+// TestAnAdoptionThatStandsAsksSeldom: however often the set is looked at, and however many instances are listed, the API server is asked
+// for all Machines once a minute. The set looks again by itself while something else has one of the instances.
 func TestAnAdoptionThatStandsAsksSeldom(t *testing.T) {
 	g := NewWithT(t)
 	rival := Machine("rival")

@@ -18,7 +18,7 @@ func init() { metrics.Registry.MustRegister(adoptionsRefused) }
 // shownRefused are the sets that the metric has, so that nothing is looked up for all others.
 var shownRefused sync.Map
 
-// measureAdoptions has the metric say how many adoptions are refused. While nobody has been asked, it stays.
+// measureAdoptions sets the metric of refused adoptions. While no holder has been asked for, it is left unchanged.
 func (s *scope) measureAdoptions() {
 	refused := 0
 	for _, by := range s.holders {

@@ -59,8 +59,8 @@ func (w *world) providerIDOf(g Gomega, kind, name string) string {
 	return id
 }
 
-// TestAdoption: what is listed takes nothing away from the Machines that there are; the next ones that the set creates are for it, and the others
-// are new.
+// TestAdoption: what is listed takes nothing away from the Machines that there are; the next ones that the set creates are for it, and the
+// others are new.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +91,7 @@ func TestAdoption(t *testing.T) {
 	})
 }
 
-// TestAdoptionOfWhatIsNotOurs: a name that somebody else's Machine has, and what cannot be read, are reported and hold nothing up.
+// TestAdoptionOfWhatIsNotOurs: a name that another owner's Machine has, and what cannot be read, are reported and hold nothing up.
 func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

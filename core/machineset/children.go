@@ -194,7 +194,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv
 }
 
 // mayKeep reports whether an object with the name of what a Machine needs is the Machine's, or will be: one that
-// nobody controls is taken over by the Machine controller. One that belongs to something else is noted.
+// has no controller is adopted by the Machine controller. One that belongs to something else is noted.
 func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
 	if s.isOf(machine, object) {
 		return true

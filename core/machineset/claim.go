@@ -75,7 +75,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	return end
 }
 
-// claimed writes a change of ownership and reports whether it was made. One that has lost a race is left to the
+// claimed writes a change of ownership and reports whether it was written. One that has lost a race is left to the
 // event that the other's write brings.
 func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.Machine, end *outcome.Outcome) bool {
 	err := r.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))

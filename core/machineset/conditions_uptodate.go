@@ -26,7 +26,7 @@ func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
 	case !metadataOnly(machine) && defaults.Version(machine.Spec.Version) != want:
 		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, machines.Mismatch("version", machine.Spec.Version, want))
 	case own != nil && own.Status == metav1.ConditionFalse && own.Reason == clusterv1.MachineUpToDateUpdatingReason,
-		// For a set alone nobody here writes the condition: whoever did knows better.
+		// For a standalone set another controller writes this condition: keep it.
 		own != nil && s.deployment == nil:
 		return *own
 	case machines.Updating(machine):

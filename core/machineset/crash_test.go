@@ -77,7 +77,7 @@ func TestCrashWhileScalingDown(t *testing.T) {
 	})
 }
 
-// settled is complete, and the status says so of this generation: the reconciler has looked and was content.
+// settled is complete, and its status reports that for this generation: the reconciler has nothing left to do.
 func (w *world) settled(n int) func(Gomega) {
 	return func(g Gomega) {
 		w.complete(n)(g)
@@ -152,7 +152,7 @@ func (s *storm) wrap(inner client.WithWatch) client.Client {
 		Create: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if err := s.fails(true); err != nil {
 				if errors.Is(err, workers.ErrCrash) {
-					// It takes effect, and nobody learns of it.
+					// It takes effect, but the answer is lost.
 					_ = w.Create(ctx, object.DeepCopyObject().(client.Object), options...)
 				}
 				return err

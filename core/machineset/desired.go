@@ -15,7 +15,7 @@ import (
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
 
-// machineLabels are the labels of the Machines of a set, and of what is made for them: those of the template,
+// machineLabels are the labels of the Machines of a set, and of what is created for them: those of the template,
 // and over them the names of the Cluster, the set and its deployment.
 func machineLabels(set *clusterv1.MachineSet) map[string]string {
 	labels := map[string]string{}
@@ -64,7 +64,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 	return machine
 }
 
-// pointTo turns a reference to a template into one to what is made from it.
+// pointTo turns a reference to a template into one to what is created from it.
 func pointTo(ref *clusterv1.ContractVersionedObjectReference, name string) {
 	// The kind was checked by specErrors.
 	if kind, err := template.KindOf(ref.Kind); err == nil {

@@ -11,7 +11,7 @@ const (
 	createdEvent = "Created"
 	// deletedEvent means that Machines were deleted; the note has why, and their names.
 	deletedEvent = "Deleted"
-	// adoptedEvent means that a Machine that nobody controlled is the set's now.
+	// adoptedEvent means that a Machine that had no controller belongs to the set now.
 	adoptedEvent = "Adopted"
 	// releasedEvent means that a Machine is the set's no more; the note has why.
 	releasedEvent = "Released"

@@ -195,7 +195,7 @@ func (e *expectations) created(set types.UID, machine *clusterv1.Machine, now ti
 	expected.use(machine.Name)
 }
 
-// gone takes in that the API server does not have a Machine. One that the cache never showed is forgotten.
+// gone records that the API server does not have a Machine. One that the cache never showed is forgotten.
 func (e *expectations) gone(set, machine types.UID) {
 	e.deleted(set, machine)
 	e.mu.Lock()
@@ -221,7 +221,7 @@ func (e *expectations) isComplete(set, machine types.UID) bool {
 	return e.of(set).complete[machine]
 }
 
-// forget drops the expectations of a MachineSet that is gone.
+// forget drops the expectations of a MachineSet that no longer exists.
 func (e *expectations) forget(set types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -41,7 +41,7 @@ func (e *expectations) openNames(set types.UID) []string {
 }
 
 // stillOpen returns the ordinals that remain of a reservation, and whether it is time to write that: when a Machine
-// with one of the names is being deleted, or is about to be, or is gone without that, since somebody has removed it by force.
+// with one of the names is being deleted, or is about to be, or is gone without that, since a user has removed it by force.
 func (e *expectations) stillOpen(
 	set types.UID,
 	seed string,

@@ -44,7 +44,7 @@ func (r *Reconciler) checkFrozen(ctx context.Context, s *scope) outcome.Outcome 
 // frozenCondition is True while no Machine is created for the safety of all.
 func frozenCondition(s *scope, _ error) condition { return s.guard.Condition(s.Object, s.owner()) }
 
-// wakeWhenFrozen has those sets looked at that are frozen, or no longer, without a label that says so.
+// wakeWhenFrozen enqueues sets that become frozen, or unfrozen, without a change of their label.
 func (r *Reconciler) wakeWhenFrozen(ctx context.Context, q queue) error {
 	if r.Overshoot != nil {
 		r.Overshoot.OnChange(func(object client.Object) {

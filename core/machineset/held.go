@@ -42,7 +42,7 @@ func init() { metrics.Registry.MustRegister(blockedMachines, replacements) }
 type held struct {
 	messages map[string]string
 	counts   map[string]int
-	// numbers says what is in flight.
+	// numbers reports what is in flight.
 	numbers string
 }
 
@@ -140,7 +140,7 @@ func (h *heldSets) set(key types.NamespacedName, counts map[string]int, before s
 	return fresh
 }
 
-// forgetHeld drops a set that is gone.
+// forgetHeld drops a set that no longer exists.
 func forgetHeld(key types.NamespacedName) {
 	shownHeld.set(key, nil, "")
 	showRefused(key, 0)

@@ -36,8 +36,8 @@ func TestHeldReasonsAreNewOnce(t *testing.T) {
 	g.Expect(shown.sets).To(BeEmpty())
 }
 
-// TestAReasonThatHoldsUpReplacementsIsAnEvent: once for each, with the text of the condition as it was written; none for what the condition had
-// before the core began, and none when nothing is held up.
+// TestAReasonThatHoldsUpReplacementsIsAnEvent: once for each, with the text of the condition as it was written; none for what the condition
+// had before the core began, and none when nothing is held up.
 func TestAReasonThatHoldsUpReplacementsIsAnEvent(t *testing.T) {
 	g, recorder := NewWithT(t), events.NewFakeRecorder(10)
 	r := &Reconciler{Recorder: recorder, Clock: testingclock.NewFakeClock(time.Now())}

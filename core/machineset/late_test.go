@@ -102,7 +102,7 @@ func (l *late) takeEffect(ctx context.Context, c client.Client) error {
 	return err
 }
 
-// TestCreationThatTakesEffectLate: what may still come is not made again under another name.
+// TestCreationThatTakesEffectLate: what may still come is not created again under another name.
 func TestCreationThatTakesEffectLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

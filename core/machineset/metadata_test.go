@@ -11,7 +11,7 @@ import (
 )
 
 // TestRecordsAreNoTemplates: what the core records in a Machine of its Node is neither given nor taken by a template, in place
-// or at birth; with a template that says otherwise the two do not write against each other.
+// or at creation; with a template of other values the two do not overwrite each other.
 func TestRecordsAreNoTemplates(t *testing.T) {
 	g := NewWithT(t)
 	set := validSet(func(s *clusterv1.MachineSet) {
@@ -32,8 +32,8 @@ func TestRecordsAreNoTemplates(t *testing.T) {
 	g.Expect(m.Annotations).NotTo(HaveKey("note"))
 }
 
-// TestATemplateHasNoInstance: a provider ID in a template would be that of all its Machines, each of which would claim somebody's instance,
-// and would be taken for one that has had its infrastructure machine.
+// TestATemplateHasNoInstance: a provider ID in a template would be that of all its Machines, each of which would claim another owner's
+// instance, and would be taken for one that has had its infrastructure machine.
 func TestATemplateHasNoInstance(t *testing.T) {
 	g := NewWithT(t)
 	set := validSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ProviderID = "cloud:///somebody" })

@@ -109,7 +109,7 @@ func objects(list []*unstructured.Unstructured) []client.Object {
 	return all
 }
 
-// untouched checks that nobody has written objects since they were created.
+// untouched checks that nothing has written objects since they were created.
 func (w *world) untouched(list ...client.Object) {
 	for _, object := range list {
 		now := &unstructured.Unstructured{}

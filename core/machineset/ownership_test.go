@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// orphan is a Machine that nobody controls and that the set selects.
+// orphan is a Machine that have no controller and that the set selects.
 func (w *world) orphan(name string) *clusterv1.Machine {
 	return &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"pool": "a"}},

@@ -40,7 +40,7 @@ func (p *pace) delay(set types.NamespacedName, now time.Time) time.Duration {
 	return max(0, interval-now.Sub(last))
 }
 
-// forget drops a set that is gone.
+// forget drops a set that no longer exists.
 func (p *pace) forget(set types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

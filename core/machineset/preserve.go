@@ -21,7 +21,7 @@ import (
 // DefaultPreserveTimeout is how long preserved Machines stay: as with Gardener's machine-controller-manager.
 const DefaultPreserveTimeout = 96 * time.Hour
 
-// preserveNow releases those Machines that somebody wants to inspect at once. They are of the set no more, and others are created.
+// preserveNow releases those Machines that a user wants to inspect at once. They no longer belong to the set, and others are created.
 func (r *Reconciler) preserveNow(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range slices.Clone(s.machines) {
@@ -110,7 +110,7 @@ func (r *Reconciler) endSurplus(ctx context.Context, s *scope, kept []metav1.Par
 	for i := 0; i < len(kept) && surplus > 0; i++ {
 		machine := &clusterv1.Machine{ObjectMeta: kept[i].ObjectMeta}
 		if machines.Preservation(machine) != "" {
-			// Somebody wants it.
+			// A user has asked for it.
 			continue
 		}
 		surplus--

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// groupLocks lets one at a time look at a group of sets and change it. Whoever waits gives up with its context. The zero value is ready
-// for use, and keeps nothing of a group that nobody uses.
+// groupLocks serializes reads and changes of a group of sets. A waiter gives up when its context ends. The zero value is ready for use,
+// and holds no entry for a group that is not in use.
 type groupLocks struct {
 	mu sync.Mutex
 	of map[types.UID]*groupLock
 }
 
-// groupLock is the lock of a group that somebody holds. users are those who hold it or wait for it.
+// groupLock is the lock of a group that is in use. users counts its holder and waiters.
 type groupLock struct {
 	token chan struct{}
 	users int

@@ -19,7 +19,7 @@ import (
 	. "millwright.dev/test/coretest/builder"
 )
 
-// keeping is an API server that has preserved Machines. Somebody else may act before it answers a list or after a patch.
+// keeping is an API server that has preserved Machines. Another controller may act before it answers a list or after a patch.
 type keeping struct {
 	client.Client
 	mu       sync.Mutex
@@ -211,7 +211,7 @@ func TestASurplusThatCannotBeEnded(t *testing.T) {
 	}
 }
 
-// TestAPreserveMaxThatIsNoNumber is said by the condition, whether Machines are held up or not.
+// TestAPreserveMaxThatIsNoNumber: the condition reports it, whether Machines are held up or not.
 func TestAPreserveMaxThatIsNoNumber(t *testing.T) {
 	g := NewWithT(t)
 	s := scopeOf(1, Machine("a"))

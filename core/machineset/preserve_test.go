@@ -41,7 +41,7 @@ func (w *world) preserved() (preserved, owned []string) {
 	return preserved, owned
 }
 
-// TestPreserveNow: a Machine that somebody wants to inspect is of the set no more, at once, and another takes its place.
+// TestPreserveNow: a Machine that a user wants to inspect leaves the set at once, and another takes its place.
 func TestPreserveNow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,7 +150,7 @@ func TestPreserveFailedMax(t *testing.T) {
 	})
 }
 
-// TestPreserveIsRefused: a Machine that is to be kept and cannot be is not deleted, and the set says why.
+// TestPreserveIsRefused: a Machine that is to be kept and cannot be is not deleted, and the set reports why.
 func TestPreserveIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 
 // propagate brings existing Machines up to date with the fields of the template that reach them. Bootstrap
 // config and infrastructure machine get the labels and annotations first and the Machine last: as long as the
-// Machine differs, an interruption is made up for.
+// Machine differs, an interrupted update is completed.
 func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 	var failures []error
 	for i, machine := range s.machines {
@@ -50,7 +50,7 @@ func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 		!sameStrings(machine.Labels, updated.Labels) || !sameStrings(machine.Annotations, updated.Annotations)
 }
 
-// propagateToChildren gives labels and annotations to what was made for a Machine. What belongs to something else, which the
+// propagateToChildren gives labels and annotations to what was created for a Machine. What belongs to something else, which the
 // Machine itself complains of, is left as it is. known is false when something cannot be read yet.
 func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) (known bool, err error) {
 	gone := withdrawn(machine, s.Object)

@@ -57,7 +57,7 @@ func inPlace(set *clusterv1.MachineSet) {
 	}
 }
 
-// TestEachFieldInPlace goes through living and deleting Machines, and through what was made for them.
+// TestEachFieldInPlace goes through living and deleting Machines, and through what was created for them.
 func TestEachFieldInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -73,7 +73,7 @@ func missing(keys []string, in map[string]string) []string {
 }
 
 // applyMetadata sets what is propagated and deletes what is withdrawn in the labels and annotations of the
-// Machine itself, or of what was made for it.
+// Machine itself, or of what was created for it.
 func applyMetadata(set *clusterv1.MachineSet, gone propagated, labels, annotations map[string]string) {
 	for _, key := range gone.Labels {
 		delete(labels, key)

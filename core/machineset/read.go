@@ -165,8 +165,8 @@ func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
 	return marked
 }
 
-// requeueAfterUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
-// been deleted before a watch showed it.
+// requeueAfterUnseen requeues the set while a created Machine is missing in the cache: it may have been deleted before
+// a watch showed it.
 func (r *Reconciler) requeueAfterUnseen(_ context.Context, s *scope) outcome.Outcome {
 	until := r.expectations.unseenUntil(s.Object.UID)
 	if until.IsZero() {

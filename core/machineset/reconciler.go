@@ -58,7 +58,7 @@ type Reconciler struct {
 	// Machines of a deployment, or of a set without one, are preserved without being asked for.
 	PreserveTimeout   time.Duration
 	PreserveFailedMax int
-	// Freeze says when nothing is replaced; never when nil.
+	// Freeze reports when nothing is replaced; never when nil.
 	Freeze freeze.Source
 	// Confirm reports whether a Machine whose turn it is to be replaced is still unhealthy by its Node as the API server has it; nil when
 	// that is not asked.

@@ -27,8 +27,8 @@ func (s *serverOf) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return s.twoViews.Get(ctx, key, into, options...)
 }
 
-// TestARecordGoesWhenTheAPIServerShowsThatItsMachineHasRecovered: a cache that is behind shows a Machine that fell ill, recovered and fell ill
-// again as it was in between, and whoever has the place of the record would be one too many.
+// TestARecordGoesWhenTheAPIServerShowsThatItsMachineHasRecovered: a cache that is behind shows a Machine that fell ill, recovered and fell
+// ill again as it was in between, and a Machine that gets the place of the record would be one too many.
 func TestARecordGoesWhenTheAPIServerShowsThatItsMachineHasRecovered(t *testing.T) {
 	for name, test := range map[string]struct {
 		live    *clusterv1.Machine

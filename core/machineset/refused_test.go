@@ -41,7 +41,7 @@ func (w *world) quota(hard int64) {
 }
 
 // TestOneMachineIsCompletedBeforeTheNext: while the API server refuses infrastructure machines, no further Machines are
-// created that would lack theirs, and the set says so in the API server's words, until there is room.
+// created that would lack theirs, and the set reports it in the API server's words, until there is room.
 func TestOneMachineIsCompletedBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +96,7 @@ func TestRefusedMetadataOfASetIsSeen(t *testing.T) {
 	}
 }
 
-// TestRefusedUpdateOfAMachineIsSeen: no Machine is missing, so that no other condition would say it.
+// TestRefusedUpdateOfAMachineIsSeen: no Machine is missing, so that no other condition would report it.
 func TestRefusedUpdateOfAMachineIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,7 @@ func TestRefusedUpdateOfAMachineIsSeen(t *testing.T) {
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
 }
 
-// TestRefusedEndOfASetIsSeen: all of it is gone, and the object stays.
+// TestRefusedEndOfASetIsSeen: everything else is deleted, and the object stays.
 func TestRefusedEndOfASetIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -84,7 +84,7 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 
 // remediateWithin deletes those Machines that the decider lets go, and sets OwnerRemediated of the others.
 func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []*clusterv1.Machine, outdated bool) outcome.Outcome {
-	// Whoever waits is added before it looks, so that no event is missed.
+	// The set joins the waitlist before it looks, so that no event is missed.
 	r.forSlots.await(s.Key(), s.Object.Namespace)
 	decision, failure := r.decide(ctx, s, unhealthy, outdated)
 	attempted := r.slots.Attempt(s.clusterKey(), remediation.GroupOf(s.Object), decision, r.Clock)

@@ -13,7 +13,8 @@ import (
 )
 
 // A Machine that waits for its turn was found unhealthy when it was marked for remediation. By the time that it has its turn its Node may
-// be well, and the watch of Nodes may be behind. So whoever judges Machines is asked before one is deleted; see Reconciler.Confirm.
+// be well, and the watch of Nodes may be behind. So the controller that judges Machines is asked again before one is deleted; see
+// Reconciler.Confirm.
 
 // doubt is why it is not known whether a Machine is still unhealthy, and when to ask again.
 type doubt struct {

@@ -16,7 +16,7 @@ import (
 	. "millwright.dev/test/coretest/builder"
 )
 
-// confirming is a reconciler that is told of each Machine, by its UID, what answers has, and which it has asked about.
+// confirming is a reconciler that gets the entry of answers for each Machine, by UID, and the UIDs that it has asked about.
 func confirming(answers map[types.UID]health.Confirmation) (r *Reconciler, s *scope, asked map[types.UID]int) {
 	asked = map[types.UID]int{}
 	s = begin(&clusterv1.MachineSet{})

@@ -25,7 +25,7 @@ import (
 )
 
 // TestNoMachineIsReplacedThatIsNotConfirmed: one is, the other has a Node that may be well by now. Its place is free for others meanwhile,
-// and the set says why it is not replaced.
+// and the set reports why it is not replaced.
 func TestNoMachineIsReplacedThatIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -149,7 +149,7 @@ func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
 }
 
 // TestRemediationsOfAllSetsOfADeploymentCount is what Cluster API does not do: its limit is one for each MachineSet.
-// The end of a remediation in one set lets the other go on, without anybody looking at the clock.
+// The end of a remediation in one set lets the other continue, without anything looking at the clock.
 func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,7 +188,7 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	w.bringUp()
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	w.G.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
-	// More room is an event as well. The one that has gone has a successor by then, or that would not be asked for.
+	// More room is an event as well. The deleted one has a successor by then, or that would not be asked for.
 	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
 	third := w.namesIn("s")
 	w.findUnhealthy(third...)

@@ -46,8 +46,8 @@ func ofCurrentRevision(s *scope) bool {
 	return len(s.outdated) == 0
 }
 
-// missingDeployment says that the deployment that the set is of has not been read, or is gone: then neither its limits are known nor
-// whether the set is the current one. Its event, or the end of the set, comes.
+// missingDeployment reports that the deployment of the set has not been read, or no longer exists: then neither its limits are known
+// nor whether the set is the current one. Its event, or the end of the set, comes.
 func (s *scope) missingDeployment() string {
 	owner := metav1.GetControllerOf(s.Object)
 	if s.deployment != nil || owner == nil || owner.Kind != "MachineDeployment" {

@@ -20,8 +20,8 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// TestARefusedDeletionOfAnUnhealthyMachine is said in the refuser's words. It is tried again less and less often, its place stays taken, since
-// the deletion may succeed at any moment, so that no second one goes beyond the limit; and when it is allowed it goes.
+// TestARefusedDeletionOfAnUnhealthyMachine is reported in the API server's words. It is tried again less and less often, its place stays
+// taken, since the deletion may succeed at any moment, so that no second one goes beyond the limit; and when it is allowed it goes.
 func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,7 @@ func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
 }
 
 // TestADeploymentThatIsNotThere: while the one that a set belongs to cannot be read, its limits are not known, nor whether the set is the
-// current one. Nothing is replaced by those of the flags, and that is said.
+// current one. Nothing is replaced by those of the flags, and that is reported.
 func TestADeploymentThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,8 +86,8 @@ func TestADeploymentThatIsNotThere(t *testing.T) {
 	w.G.Expect(w.deletingNow()).To(BeZero())
 }
 
-// TestARefusedMarkOfAnUnhealthyMachine: what is not marked as being replaced is not deleted, which is said in the refuser's words for what
-// it is; the others go, and it does once that is allowed.
+// TestARefusedMarkOfAnUnhealthyMachine: what is not marked as being replaced is not deleted, which is reported in the API server's words
+// for what it is; the others go, and it does once that is allowed.
 func TestARefusedMarkOfAnUnhealthyMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRemediationStorm has two sets of one deployment remediate at once, while every second patch and deletion meets a
-// conflict: whenever one looks, no more Machines go than the limit allows, and in the end all that were unhealthy are gone.
+// conflict: whenever one looks, no more Machines go than the limit allows, and in the end no unhealthy one is left.
 func TestRemediationStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -83,7 +83,7 @@ func TestWaitList(t *testing.T) {
 	g.Expect(w.wake("other")).To(ConsistOf(HaveField("Name", "b")))
 }
 
-// TestOnlyWhatMakesRoomWakes: a rollout of a thousand Machines beside it wakes nobody.
+// TestOnlyWhatMakesRoomWakes: a rollout of a thousand Machines beside it enqueues nothing.
 func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 	g := NewWithT(t)
 	var r Reconciler
@@ -117,7 +117,7 @@ func replacing(name string, retry int) func(*clusterv1.Machine) {
 }
 
 // TestTemplatesMakeNoReplacements: what the core records of a replacement does not come from a template, and a template cannot
-// have retries go on for ever.
+// make retries continue for ever.
 func TestTemplatesMakeNoReplacements(t *testing.T) {
 	g := NewWithT(t)
 	set := validSet()

@@ -140,7 +140,7 @@ func (r *Reconciler) cached(ctx context.Context, machine *clusterv1.Machine) boo
 	return r.Client.Get(ctx, client.ObjectKeyFromObject(machine), found) == nil && found.UID == machine.UID
 }
 
-// decide has the decider say which of the unhealthy Machines may be replaced now. With an error the decision may be empty.
+// decide asks the decider which of the unhealthy Machines may be replaced now. With an error the decision may be empty.
 func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv1.Machine, elsewhere bool) (remediation.Decision, error) {
 	view, err := r.view(ctx, s)
 	if err != nil {

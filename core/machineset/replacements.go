@@ -111,8 +111,8 @@ func (r *Reconciler) groupSets(ctx context.Context, s *scope, own []*clusterv1.M
 	return remediation.SetsOf(s.deployment, group), nil
 }
 
-// record writes down what is about to be replaced, before anything is deleted: whoever creates Machines for this set knows from it
-// which of them are replacements, also after an interruption. Of two processes that do so at once one gets a conflict.
+// record writes down what is about to be replaced, before anything is deleted: the process that creates Machines for this
+// set, also one after a restart, reads from it which of them are replacements. Of two processes that write at once one gets a conflict.
 func (r *Reconciler) record(ctx context.Context, s *scope, granted []remediation.Result) error {
 	records, known := remediation.RecordsOf(s.Object.Annotations), remediation.Recorded(s.Object)
 	for _, result := range granted {

@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/refuse"
 )
 
-// TestRefusedRecordIsSeen: what cannot be recorded is not deleted, and the set says so in the API server's words.
+// TestRefusedRecordIsSeen: what cannot be recorded is not deleted, and the set reports it in the API server's words.
 func TestRefusedRecordIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +82,7 @@ func TestNothingIsReplacedInAFreeze(t *testing.T) {
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 }
 
-// TestReplacementsThatFailComeToAnEnd: each knows how many failed before it, across restarts; the last one stays, until somebody asks for
+// TestReplacementsThatFailComeToAnEnd: each knows how many failed before it, across restarts; the last one stays, until a user asks for
 // another try.
 func TestReplacementsThatFailComeToAnEnd(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestTwoProcessesKeepToTheLimit(t *testing.T) {
 	w.G.Expect(w.Machines()).To(HaveLen(6))
 }
 
-// TestScaleDownForgetsWhatIsOwed: a replacement that nobody wants any more does not come with the next scale-up.
+// TestScaleDownForgetsWhatIsOwed: a replacement that is no longer wanted does not come with the next scale-up.
 func TestScaleDownForgetsWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,9 +12,9 @@ import (
 )
 
 // ReservedNamesAnnotation holds, on a MachineSet, the names that are reserved for Machines and not known to be used yet:
-// a random seed and ordinals, as in "bcdfg:0-2,5". It is written before the first of these Machines is created, so that
-// whoever goes on after an interruption, or works at the same time, creates Machines under the same names: a creation
-// that takes effect late is then refused, or found, and does not make one Machine too many.
+// a random seed and ordinals, as in "bcdfg:0-2,5". It is written before the first of these Machines is created, so that a
+// process that continues after a restart, or runs at the same time, creates Machines under the same names: a creation
+// that takes effect late is then refused, or found, and does not result in one Machine too many.
 const ReservedNamesAnnotation = "machineset.millwright.dev/reserved-names"
 
 // maxReserved bounds a reservation. More Machines take several.
@@ -46,7 +46,7 @@ func (r reservation) String() string {
 	return r.seed + ":" + strings.Join(ranges, ",")
 }
 
-// parseReservation reads the value. Somebody may have edited it: what is not exactly as it is written counts as none.
+// parseReservation reads the value. A user may have edited it: what is not exactly as it is written counts as none.
 func parseReservation(text string) (reservation, bool) {
 	seed, ranges, ok := strings.Cut(text, ":")
 	if !ok || len(seed) != naming.RandomLength || strings.Trim(seed, naming.Letters) != "" {

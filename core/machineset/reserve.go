@@ -51,7 +51,7 @@ func (s *scope) remaining() int {
 	return int(ptr.Deref(s.deployment.Spec.Replicas, 1)) - len(s.machines)
 }
 
-// takeOver takes in a reservation that this process has not made: one of the process before, or of another core. It is
+// takeOver records a reservation that this process has not written: one of the process before, or of another core. It is
 // read from the API server first, as the cache may show one that has been used up.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	found, ok := parseReservation(s.Object.Annotations[ReservedNamesAnnotation])

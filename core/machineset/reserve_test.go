@@ -109,7 +109,7 @@ func TestReservedNamesThatSomebodyEdits(t *testing.T) {
 	}
 }
 
-// TestNameOfADeadMachineDoesNotComeBack: what belonged to it may still be there. Neither a restart nor somebody who
+// TestNameOfADeadMachineDoesNotComeBack: what belonged to it may still be there. Neither a restart nor a user who
 // writes the annotation back to what it was makes the process use it again.
 func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,8 @@ func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
 }
 
 // TestNameOfAMachineThatWasRemovedByForceDoesNotComeBack: its instance may still run, and would be taken for that of the new Machine by
-// whoever goes by names. Nobody sees such a Machine being deleted, and the reservation of a rollout has more names than the next Machine takes.
+// a provider that goes by names. No process sees such a Machine being deleted, and the reservation of a rollout has more names than the
+// next Machine takes.
 func TestNameOfAMachineThatWasRemovedByForceDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +173,7 @@ func TestNameOfAMachineThatWasRemovedByForceDoesNotComeBack(t *testing.T) {
 	w.G.Expect(livingNames(w)).NotTo(ContainElement(removed))
 }
 
-// TestRefusedReservationIsSeen: without a reservation no Machine is created, and the set says why.
+// TestRefusedReservationIsSeen: without a reservation no Machine is created, and the set reports why.
 func TestRefusedReservationIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

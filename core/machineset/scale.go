@@ -18,7 +18,7 @@ import (
 // scale creates missing Machines or deletes superfluous ones.
 func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 	if until := r.expectations.unseenUntil(s.Object.UID); !until.IsZero() && !s.Now.Before(until) {
-		// It counts as a replica for as long as nobody asks.
+		// It counts as a replica until the API server is asked.
 		if err := r.verify(ctx, s); err != nil {
 			return outcome.FromError(err)
 		}
@@ -101,8 +101,8 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan ScalePlan) ou
 	return end
 }
 
-// remove deletes a Machine, exactly as it was read: one that has changed since, and that may have another owner
-// or have become healthy, is looked at again.
+// remove deletes a Machine in exactly the version that was read. A Machine that has changed since may have another owner
+// or be healthy again, so the next reconcile decides about it.
 func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
 	target := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machine.Namespace, Name: machine.Name}}
 	err := r.Client.Delete(ctx, target, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})

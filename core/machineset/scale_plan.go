@@ -12,11 +12,11 @@ type ScalePlan struct {
 	Create int
 	// Remove are the Machines that are too many, in the order in which they go.
 	Remove []*clusterv1.Machine
-	// Reason says why, for events and logs.
+	// Reason reports why, for events and logs.
 	Reason string
 }
 
-// PlanScale compares the Machines that exist with those that shall. A Machine counts until it is gone, also
+// PlanScale compares the Machines that exist with those that shall. A Machine counts until it is deleted, also
 // while it is being deleted: its replacement is created only then, so that quotas and surges are kept.
 func PlanScale(set *clusterv1.MachineSet, replicas int, all []*clusterv1.Machine) ScalePlan {
 	surplus := len(all) - replicas

@@ -34,7 +34,7 @@ type scope struct {
 	machines []*clusterv1.Machine
 	// machinesRead is false until machines can be relied on.
 	machinesRead bool
-	// candidates are Machines that nobody controls and that the selector matches.
+	// candidates are Machines that have no controller and that the selector matches.
 	candidates []*clusterv1.Machine
 
 	// infrastructure and bootstrap are the templates; bootstrap is nil when Machines need none.
@@ -53,7 +53,7 @@ type scope struct {
 	held held
 	// owed are the records of which the next Machines get one each.
 	owed []remediation.Record
-	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
+	// preflighted means that the preflight checks were run; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string
 	// holders are what has the instances that are to be adopted; "" for those that are free.
@@ -64,7 +64,7 @@ type scope struct {
 	guard *overshoot.Guard
 }
 
-// newScope begins a reconcile of a set. Nobody else writes its status.
+// newScope begins a reconcile of a set. Nothing else writes its status.
 func (r *Reconciler) newScope(set *clusterv1.MachineSet) *scope {
 	base := scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
 		Client: r.Client, Status: statusOf, Versions: r.Written,

@@ -132,7 +132,7 @@ func sameController(a, b metav1.Object) bool {
 	return ownerA != nil && ownerB != nil && ownerA.UID == ownerB.UID
 }
 
-// setsOfMachine returns the set that controls a Machine; for one that nobody controls, those that select it.
+// setsOfMachine returns the set that controls a Machine; for one without a controller, those that select it.
 func (r *Reconciler) setsOfMachine(ctx context.Context, machine client.Object) []types.NamespacedName {
 	if owner := metav1.GetControllerOf(machine); owner != nil {
 		if owner.Kind != setKind.Kind {
@@ -169,7 +169,7 @@ func (r *Reconciler) setsOfDeployment(ctx context.Context, deployment client.Obj
 }
 
 // setsOfExternal returns the sets that refer to a template when it is created, changed or deleted, and those that wait for a
-// control plane. What was made from templates is read too, but concerns its Machine alone.
+// control plane. What was created from templates is read too, but concerns its Machine alone.
 func (r *Reconciler) setsOfExternal(ctx context.Context, template client.Object) []ctrl.Request {
 	kind := template.GetObjectKind().GroupVersionKind().GroupKind()
 	if !strings.HasSuffix(kind.Kind, clusterv1.TemplateSuffix) {

@@ -18,8 +18,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// readTemplates reads what Machines are made from. One that is missing blocks new Machines only:
-// deleting and updating goes on. It is waited for by a watch.
+// readTemplates reads the templates of new Machines. A missing template blocks new Machines only:
+// deletions and updates continue. A watch requeues the set when the template appears.
 func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcome {
 	spec := &s.Object.Spec.Template.Spec
 	infrastructure, err := r.readTemplate(ctx, s, spec.InfrastructureRef)
@@ -56,7 +56,7 @@ func (r *Reconciler) readTemplate(
 	if err := r.ownTemplate(ctx, s, found.Unstructured); err != nil {
 		return nil, err
 	}
-	// Before any Machine is made for it that could never be completed.
+	// Before any Machine is created for it that could never be completed.
 	if _, err := template.Clone(found.Unstructured, template.Options{}); err != nil {
 		return nil, s.awaited(err, ref)
 	}

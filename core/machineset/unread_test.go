@@ -33,7 +33,8 @@ func (r closedReader) List(ctx context.Context, list client.ObjectList, options 
 	return r.Reader.List(ctx, list, options...)
 }
 
-// TestWhatIsInFlightCannotBeRead: as long as that has not been read since the start nothing is replaced, which is said in the refuser's words.
+// TestWhatIsInFlightCannotBeRead: as long as that has not been read since the start nothing is replaced, which is reported in the API
+// server's words.
 func TestWhatIsInFlightCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,8 +157,8 @@ func TestWhatTheServerShowsInFlight(t *testing.T) {
 	}
 }
 
-// TestADecisionThatTheCacheNeverShows is asked about, and its place is free once the API server says that nothing came of it; a failure says
-// the same words each time, whatever the connection says.
+// TestADecisionThatTheCacheNeverShows is asked about, and its place is free once the API server says that nothing came of it; a failure
+// says the same words each time, whatever the connection says.
 func TestADecisionThatTheCacheNeverShows(t *testing.T) {
 	g := NewWithT(t)
 	now := clocktesting.NewFakeClock(Epoch)

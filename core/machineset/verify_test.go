@@ -40,8 +40,8 @@ func ownedBy(set *clusterv1.MachineSet, machine *clusterv1.Machine) *clusterv1.M
 	return machine
 }
 
-// TestMachineThatGoesWhileAScaleDownIsConfirmed holds that such a Machine counts no longer: as one that the cache does not
-// show yet it would be a replica until the process exits, and nobody would hear that the scale-down is complete.
+// TestMachineThatGoesWhileAScaleDownIsConfirmed checks that such a Machine counts no longer: as one that the cache does not
+// show yet it would be a replica until the process exits, and no event would report that the scale-down is complete.
 func TestMachineThatGoesWhileAScaleDownIsConfirmed(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set", UID: "set"}}

@@ -36,7 +36,7 @@ func (w *waitList) remove(set types.NamespacedName) {
 	delete(w.sets, set)
 }
 
-// wake removes the sets that wait for this, and returns them. Those that go on waiting add themselves again.
+// wake removes the sets that wait for this, and returns them. Those that still have to wait add themselves again.
 func (w *waitList) wake(what string) []types.NamespacedName {
 	return w.wakeWhere(func(awaited string) bool { return awaited == what })
 }
@@ -55,7 +55,7 @@ func (w *waitList) wakeWhere(matches func(awaited string) bool) []types.Namespac
 	return woken
 }
 
-// waitingForSlots are the sets that a change of a Machine may let go on: the end of one that was replaced, or of a replacement, and
+// waitingForSlots are the sets that may continue after a change of a Machine: the end of one that was replaced, or of a replacement, and
 // whatever makes an unhealthy one healthy. If the last that was seen of a Machine is not all there was, it may have been any of these.
 func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
 	machine, ok := before.(*clusterv1.Machine)
