@@ -71,6 +71,8 @@ func TestExpectationsRemembersWhatIsComplete(t *testing.T) {
 	l.completed("set", "uid-a")
 	g.Expect(l.isComplete("set", "uid-a")).To(BeTrue())
 	g.Expect(l.isComplete("set", "uid-b")).To(BeFalse())
+	l.settle("set", []*clusterv1.Machine{Machine("a")}, Epoch)
+	g.Expect(l.isComplete("set", "uid-a")).To(BeTrue(), "it is still there")
 	l.settle("set", nil, Epoch)
 	g.Expect(l.isComplete("set", "uid-a")).To(BeFalse(), "what is gone is forgotten")
 	l.completed("set", "uid-a")
@@ -86,6 +88,10 @@ func TestPace(t *testing.T) {
 	p.began(key, Epoch)
 	g.Expect(p.delay(key, Epoch.Add(interval/5))).To(Equal(interval * 4 / 5))
 	g.Expect(p.delay(key, Epoch.Add(2*interval))).To(BeZero())
+	another := types.NamespacedName{Name: "another"}
+	p.began(another, Epoch)
+	g.Expect(p.delay(key, Epoch.Add(interval/5))).To(Equal(interval*4/5), "another set changes nothing")
+	p.forget(another)
 	p.forget(key)
 	g.Expect(p.last).To(BeEmpty())
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
@@ -64,4 +66,41 @@ func TestAReasonThatHoldsUpReplacementsIsAnEvent(t *testing.T) {
 	g.Expect(recorder.Events).To(BeEmpty())
 	reconcile("", "NotConfirmed")
 	g.Expect(recorder.Events).To(Receive(ContainSubstring("message of NotConfirmed")))
+}
+
+// TestHeldIsOfEachSet: what one set has says nothing of another, in the metric and in events.
+func TestHeldIsOfEachSet(t *testing.T) {
+	g := NewWithT(t)
+	var shown heldSets
+	a, b := types.NamespacedName{Namespace: "held-twice", Name: "a"}, types.NamespacedName{Namespace: "held-twice", Name: "b"}
+	number := func(set types.NamespacedName) float64 {
+		return testutil.ToFloat64(blockedMachines.WithLabelValues(set.Namespace, set.Name, "MaxInFlight"))
+	}
+	t.Cleanup(func() { blockedMachines.DeletePartialMatch(prometheus.Labels{"namespace": "held-twice"}) })
+	g.Expect(shown.set(a, map[string]int{"MaxInFlight": 2}, "")).To(BeTrue())
+	g.Expect(shown.set(b, map[string]int{"MaxInFlight": 3}, "")).To(BeTrue())
+	g.Expect(shown.set(a, map[string]int{"MaxInFlight": 4}, "")).To(BeFalse(), "it is known")
+	g.Expect([]float64{number(a), number(b)}).To(Equal([]float64{4, 3}))
+	shown.set(a, nil, "")
+	g.Expect([]float64{number(a), number(b)}).To(Equal([]float64{0, 3}))
+	shown.set(b, map[string]int{"MaxRetryReached": 1}, "")
+	g.Expect(number(b)).To(BeZero(), "a reason that is over is not shown any more")
+}
+
+// TestHeldAsWritten: the reason is that of a condition that is False, and what was not written is no event.
+func TestHeldAsWritten(t *testing.T) {
+	g, recorder := NewWithT(t), events.NewFakeRecorder(10)
+	r := &Reconciler{Recorder: recorder, Clock: testingclock.NewFakeClock(time.Now())}
+	set := &clusterv1.MachineSet{}
+	set.Namespace, set.Name = "held", "unwritten"
+	t.Cleanup(func() { forgetHeld(types.NamespacedName{Namespace: "held", Name: "unwritten"}) })
+	g.Expect(heldBecause(set)).To(BeEmpty())
+	s := r.newScope(set)
+	s.held.add("MaxInFlight", "message", 1)
+	r.recordHeld(s, "")
+	g.Expect(recorder.Events).To(BeEmpty(), "there is no condition to tell of")
+	conditions.Set(&set.Status.Conditions, conditions.True(remediationAllowedConditionType, remediationAllowedReason, ""), 1, s.Now)
+	g.Expect(heldBecause(set)).To(BeEmpty())
+	conditions.Set(&set.Status.Conditions, conditions.False(remediationAllowedConditionType, "MaxInFlight", "message"), 1, s.Now)
+	g.Expect(heldBecause(set)).To(Equal("MaxInFlight"))
 }

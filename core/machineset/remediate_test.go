@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -106,6 +107,13 @@ func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 	g.Expect(r.waitingForSlots(is("ns", handed), is("ns"), false)).To(HaveLen(1), "fewer are unhealthy")
 	wait()
 	g.Expect(r.waitingForSlots(is("ns"), nil, true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
+	wait()
+	well := func(m *clusterv1.Machine) {
+		SetConditions(m, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
+	}
+	g.Expect(r.waitingForSlots(is("ns", remediating, well, Deleting), nil, false)).To(HaveLen(1), "it was healthy again before its end")
+	wait()
+	g.Expect(r.waitingForSlots(&clusterv1.MachineSet{}, nil, true)).To(BeEmpty(), "no Machine")
 }
 
 // replacing makes a Machine one that replaces another.
@@ -146,11 +154,18 @@ func TestHeld(t *testing.T) {
 	g.Expect(found.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(found.Reason).To(Equal("MaxRetryReached"))
 	g.Expect(found.Message).To(Equal("5 unhealthy\n* 2 Machines: Waits\n* 3 Machines: a: failed"))
+	s.held.add("MaxInFlight", "Waits for long", 2)
+	found = remediationAllowedCondition(s, nil)
+	g.Expect(found.Reason).To(Equal("MaxInFlight"), "4 of 7, though not the last by name")
+	g.Expect(found.Message).To(ContainSubstring("4 Machines: Waits\n"), "the first in order, not the last that was added")
 	s.held.numbers = ""
-	g.Expect(remediationAllowedCondition(s, nil).Message).To(HavePrefix("* 2 Machines"))
+	g.Expect(remediationAllowedCondition(s, nil).Message).To(HavePrefix("* 4 Machines"))
+	s.machinesRead = false
+	g.Expect(remediationAllowedCondition(s, errors.New("no answer")).Status).To(Equal(metav1.ConditionUnknown), "what was found before is old")
 	var reasons boundedReasons
-	for n := range 60 {
-		reasons.of(string(rune('A' + n)))
+	for n := range maxReasons {
+		reason := string(rune('A' + n))
+		g.Expect(reasons.of(reason)).To(Equal(reason))
 	}
 	g.Expect(reasons.of("A")).To(Equal("A"))
 	g.Expect(reasons.of("new")).To(Equal("other"), "others write conditions")

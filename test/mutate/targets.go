@@ -19,9 +19,14 @@ var targets = []target{
 		slow:  "^TestMarksStopNoRollout$",
 	},
 	{
-		dir:   "core/machineset",
-		files: []string{"remediate_confirm.go", "reservation.go", "scale_plan.go"},
-		tests: "^Test(WhoIsAskedAboutWithoutATurn|WhoIsConfirmedAtItsTurn|APlaceThatIsGivenBack|Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|MarksOfTheServer.*)$",
+		dir: "core/machineset",
+		files: []string{
+			"expectations.go", "expectations_names.go", "held.go", "names.go", "pace.go", "remediate_confirm.go", "reservation.go",
+			"scale_plan.go", "waitlist.go",
+		},
+		tests: "^Test(WhoIsAskedAboutWithoutATurn|WhoIsConfirmedAtItsTurn|APlaceThatIsGivenBack|Plan.*|Reservation.*|ReservedNamesDepend.*|" +
+			"NamesAreRetired.*|OpenNames.*|SeedsDoNotPileUp|MarksOfTheServer.*|Expectations.*|Pace|Held.*|AReasonThatHoldsUp.*|" +
+			"APreserveMaxThatIsNoNumber|MachineName|WaitList|OnlyWhatMakesRoomWakes)$",
 	},
 	{
 		dir: "core/machinehealth", files: []string{"confirm.go", "grant.go"},
