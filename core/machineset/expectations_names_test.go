@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -80,9 +81,11 @@ func TestExpectationsTakeNamesOutOfUse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &expectations{}
+			g, l := NewWithT(t), &expectations{}
+			l.verify("set", nil, nil, Epoch)
 			show(l)
-			NewWithT(t).Expect(l.openNames("set")).To(Equal([]string{"a", "c"}))
+			g.Expect(l.openNames("set")).To(Equal([]string{"a", "c"}))
+			g.Expect(l.verified("set")).To(Equal(!strings.Contains(name, "refused")), "what has the name may be a Machine of the set")
 		})
 	}
 }

@@ -106,4 +106,7 @@ func TestExpectationsDropsWhatIsGone(t *testing.T) {
 	g.Expect(Names(l.settle("set", []*clusterv1.Machine{stays}, Epoch))).To(Equal("stays late"), "the cache may still come to show it")
 	l.gone("set", late.UID)
 	g.Expect(Names(l.settle("set", []*clusterv1.Machine{stays}, Epoch))).To(Equal("stays"))
+	l.gone("set", stays.UID)
+	known := l.settle("set", []*clusterv1.Machine{stays}, Epoch)
+	g.Expect(known[0].DeletionTimestamp.IsZero()).To(BeFalse(), "the cache has yet to show the end of it")
 }

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/test/coretest"
 )
 
 // TestHeldReasonsAreNewOnce: a reason that few Machines have is an event as well, and none because another one has more Machines now.
@@ -103,4 +104,22 @@ func TestHeldAsWritten(t *testing.T) {
 	g.Expect(heldBecause(set)).To(BeEmpty())
 	conditions.Set(&set.Status.Conditions, conditions.False(remediationAllowedConditionType, "MaxInFlight", "message"), 1, s.Now)
 	g.Expect(heldBecause(set)).To(Equal("MaxInFlight"))
+}
+
+// TestHeldIsForgotten: a set or a Cluster that is gone leaves nothing in the metrics.
+func TestHeldIsForgotten(t *testing.T) {
+	g := NewWithT(t)
+	key := types.NamespacedName{Namespace: "held-no-more", Name: "s"}
+	labels := []string{"namespace", key.Namespace, "machineset", key.Name}
+	shownHeld.set(key, map[string]int{"MaxInFlight": 2}, "")
+	showRefused(key, 1)
+	replacements.WithLabelValues(key.String(), "UnhealthyNode").Inc()
+	g.Expect(coretest.Gauge(t, "millwright_remediation_blocked", append(labels, "reason", "MaxInFlight")...)).To(BeEquivalentTo(2))
+	g.Expect(coretest.Gauge(t, "millwright_adoptions_refused", labels...)).To(BeEquivalentTo(1))
+	g.Expect(coretest.Gauge(t, "millwright_replacements_total", "cluster", key.String(), "reason", "UnhealthyNode")).To(BeEquivalentTo(1))
+	forgetHeld(key)
+	forgetReplacements(key)
+	g.Expect(coretest.Gauge(t, "millwright_remediation_blocked", append(labels, "reason", "MaxInFlight")...)).To(BeEquivalentTo(-1))
+	g.Expect(coretest.Gauge(t, "millwright_adoptions_refused", labels...)).To(BeEquivalentTo(-1))
+	g.Expect(coretest.Gauge(t, "millwright_replacements_total", "cluster", key.String(), "reason", "UnhealthyNode")).To(BeEquivalentTo(-1))
 }

@@ -29,17 +29,19 @@ type edit struct {
 
 // instrumentation collects the changes of one file.
 type instrumentation struct {
-	name    string
-	source  []byte
-	files   *token.FileSet
-	next    int
-	edits   []edit
-	mutants []mutant
+	name string
+	// statements means that these are left out, too.
+	statements bool
+	source     []byte
+	files      *token.FileSet
+	next       int
+	edits      []edit
+	mutants    []mutant
 }
 
 // instrument returns the file with all mutants in it, each behind a call that looks whether it is switched on.
-func instrument(name string, source []byte, next int) ([]byte, []mutant, error) {
-	in := &instrumentation{name: name, source: source, files: token.NewFileSet(), next: next}
+func instrument(name string, source []byte, next int, statements bool) ([]byte, []mutant, error) {
+	in := &instrumentation{name: name, statements: statements, source: source, files: token.NewFileSet(), next: next}
 	file, err := parser.ParseFile(in.files, name, source, 0)
 	if err != nil {
 		return nil, nil, err
@@ -82,6 +84,12 @@ func (in *instrumentation) visit(node ast.Node, depth int) {
 		}
 	case *ast.BinaryExpr:
 		in.binary(node, depth)
+	case *ast.BlockStmt:
+		in.drop(node.List, depth)
+	case *ast.CaseClause:
+		in.drop(node.Body, depth)
+	case *ast.CommClause:
+		in.drop(node.Body, depth)
 	case *ast.CallExpr:
 		if called, ok := node.Fun.(*ast.Ident); ok && (called.Name == "min" || called.Name == "max") {
 			id := in.add(node, "other than "+called.Name)
@@ -113,6 +121,41 @@ func (in *instrumentation) binary(node *ast.BinaryExpr, depth int) {
 		}
 		in.call(node, fmt.Sprintf("mutatePlus(%d, ", in.add(node, "+ is -")), depth)
 	}
+}
+
+// drop leaves out each statement that only has an effect: a call, a sent value, or an assignment to what has been declared before.
+func (in *instrumentation) drop(list []ast.Stmt, depth int) {
+	if !in.statements {
+		return
+	}
+	for _, statement := range list {
+		switch s := statement.(type) {
+		case *ast.AssignStmt:
+			if s.Tok != token.ASSIGN {
+				continue
+			}
+		case *ast.ExprStmt:
+			if call, ok := s.X.(*ast.CallExpr); ok && mustRun(call.Fun) {
+				continue
+			}
+		case *ast.IncDecStmt, *ast.SendStmt:
+		default:
+			continue
+		}
+		in.put(statement.Pos(), statement.Pos(), fmt.Sprintf("if mutateDo(%d) { ", in.add(statement, "dropped")), depth)
+		in.put(statement.End(), statement.End(), " }", -depth)
+	}
+}
+
+// mustRun is true for what locks, since to unlock ends the process without it, and for what ends a function.
+func mustRun(called ast.Expr) bool {
+	switch called := called.(type) {
+	case *ast.SelectorExpr:
+		return slices.Contains([]string{"Lock", "RLock", "Unlock", "RUnlock"}, called.Sel.Name)
+	case *ast.Ident:
+		return called.Name == "panic"
+	}
+	return false
 }
 
 // force makes a condition always true, and never.

@@ -26,6 +26,7 @@ func main() {
 	files := flag.String("files", "", "of its files only these, with commas between")
 	again := flag.String("again", "", "a report of before: try again only the mutants that it lists")
 	flag.DurationVar(&timeout, "timeout", timeout, "how long the tests may take with one mutant, also when they only wait")
+	statements := flag.Bool("statements", false, "leave out statements, too, one at a time")
 	list := flag.Bool("list", false, "list the tests that judge, and run nothing else")
 	flag.Parse()
 	for _, t := range targets {
@@ -36,6 +37,7 @@ func main() {
 			chosen := strings.Split(*files, ",")
 			t.files = slices.DeleteFunc(slices.Clone(t.files), func(file string) bool { return !slices.Contains(chosen, file) })
 		}
+		t.statements = *statements
 		if err := t.run(os.Stdout, *list, *again); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -105,7 +107,7 @@ func (t target) compile(temp string) ([]mutant, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		changed, found, err := instrument(name, source, len(mutants)+1)
+		changed, found, err := instrument(name, source, len(mutants)+1, t.statements)
 		if err != nil {
 			return nil, "", err
 		}

@@ -38,6 +38,8 @@ func mutateAlways(id int, is bool) bool { return is || mutantIs(id) }
 func mutateNever(id int, is bool) bool  { return is && !mutantIs(id) }
 func mutateNot(id int, is bool) bool    { return is != mutantIs(id) }
 
+func mutateDo(id int) bool               { return !mutantIs(id) }
+
 func mutateZero[T any](id int, value T) T {
 	if mutantIs(id) {
 		var zero T

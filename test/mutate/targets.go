@@ -9,6 +9,8 @@ type target struct {
 	slow string
 	// program is true for a package main.
 	program bool
+	// statements means that these are left out, too.
+	statements bool
 }
 
 var targets = []target{
