@@ -118,8 +118,12 @@ func TestReportedProgress(t *testing.T) {
 		"a new Machine became unavailable":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 30 * time.Minute, true},
 		"an outdated Machine is available":       {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute, true},
 		"a record of less":                       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 0)), 2 * time.Minute, true},
-		"a Machine is available again":           {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 1)), 9 * time.Minute, true},
-		"a record of another set":                {rollout(nil, nil, recorded("old", 1)), 30 * time.Minute, true},
+		"a record, and a Machine of before it": {
+			rollout(nil, machines(member("m", time.Hour, since(20*time.Minute, up))), recorded("fresh", 0)), 9 * time.Minute, true,
+		},
+		"a clock that is ahead made it available": {rollout(nil, machines(member("m", time.Hour, since(-time.Minute, up)))), 30 * time.Minute, true},
+		"a Machine is available again":            {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 1)), 9 * time.Minute, true},
+		"a record of another set":                 {rollout(nil, nil, recorded("old", 1)), 30 * time.Minute, true},
 		"OnDelete waits for a person": {rollout(nil, nil, func(s *scope) {
 			s.settings.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}), 0, false},

@@ -277,6 +277,9 @@ func TestDecreases(t *testing.T) {
 	g.Expect(d.reserve(set)).To(Equal(5))
 	set.Status.ObservedGeneration = 5
 	g.Expect(d.reserve(set)).To(BeZero())
+	set.Generation = 6
+	d.note(set, 2, 1)
+	g.Expect(d.reserve(set)).To(Equal(2), "what was observed before reserves nothing more")
 	d.note(set, 9, 1)
 	d.forget("s")
 	g.Expect(d.pending).To(BeEmpty())

@@ -15,9 +15,15 @@ type target struct {
 
 var targets = []target{
 	{
-		dir:   "core/machinedeployment",
-		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "rolling.go"},
-		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|TestMarksStopNoRollout|TestHistoryIsKeptUntilTheRolloutIsComplete|TestHistoryIsOfRevisions)$",
+		dir: "core/machinedeployment",
+		files: []string{
+			"ahead.go", "annotations.go", "awaited.go", "chosen.go", "cleanup.go", "decreases.go", "ondelete.go", "paused.go", "planner.go",
+			"progress.go", "rollback.go", "rolling.go", "tracker.go",
+		},
+		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|" +
+			"TestMarksStopNoRollout|TestHistory.*|TestReportedProgress|TestProgress.*|TestStall|TestSlowDeletionsAreNamed|TestSimulatedStalls.*|" +
+			"TestRollbackTarget.*|TestRollbackIs.*|TestRestore.*|TestResolve.*|TestRecreate|TestDecreases.*|TestSetThatStaysAhead.*|TestAheadOf.*|TestAwait.*|" +
+			"TestInvalidIsWhatAdmissionRefuses|TestAdmissionKnowsTheAnnotations|TestTracker.*)$",
 		slow:  "^TestMarksStopNoRollout$",
 	},
 	{
