@@ -24,7 +24,7 @@ var targets = []target{
 			"TestMarksStopNoRollout|TestHistory.*|TestReportedProgress|TestProgress.*|TestStall|TestSlowDeletionsAreNamed|TestSimulatedStalls.*|" +
 			"TestRollbackTarget.*|TestRollbackIs.*|TestRestore.*|TestResolve.*|TestRecreate|TestDecreases.*|TestSetThatStaysAhead.*|TestAheadOf.*|TestAwait.*|" +
 			"TestInvalidIsWhatAdmissionRefuses|TestAdmissionKnowsTheAnnotations|TestTracker.*)$",
-		slow:  "^TestMarksStopNoRollout$",
+		slow: "^TestMarksStopNoRollout$",
 	},
 	{
 		dir: "core/machineset",
