@@ -149,7 +149,7 @@ func (s *scope) setProbeCondition() outcome.Outcome {
 	return outcome.Continue()
 }
 
-// keptConnection is the message about a connection that was made with an earlier kubeconfig than the one that cannot be used.
+// keptConnection is the message about a connection that was created with an earlier kubeconfig than the one that cannot be used.
 func keptConnection(kubeconfigError string) string {
 	if kubeconfigError == "" {
 		return ""

@@ -13,7 +13,7 @@ import (
 // maxCause is how much of a cause is repeated, in bytes: what a peer answers may be as long as it likes.
 const maxCause = 300
 
-// explain describes why there is no connection: that there is no kubeconfig tells less than why it could not be made.
+// explain describes why there is no connection: why the kubeconfig could not be created is more useful than that there is none.
 func (s *scope) explain() string {
 	if s.kubeconfigTrouble != "" {
 		return s.kubeconfigTrouble

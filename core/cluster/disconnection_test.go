@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestProbeNamesServerAndCause: whoever reads the condition of a Cluster that cannot be reached learns where and why, and no
+// TestProbeNamesServerAndCause: the condition of a Cluster that cannot be reached reports where and why, and no
 // credentials.
 func TestProbeNamesServerAndCause(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ const (
 	RemoteConnectionLostEvent = "RemoteConnectionLost"
 	// RemoteConnectionRestoredEvent means that it is True again.
 	RemoteConnectionRestoredEvent = "RemoteConnectionRestored"
-	// KubeconfigNotUsedEvent means that the connection goes on with an earlier kubeconfig than the Secret has.
+	// KubeconfigNotUsedEvent means that the connection continues with an earlier kubeconfig than the Secret has.
 	KubeconfigNotUsedEvent = "KubeconfigNotUsed"
 	// RemediationFrozenEvent means that RemediationAllowed has become False, or has another reason: no Machine is replaced.
 	RemediationFrozenEvent = "RemediationFrozen"

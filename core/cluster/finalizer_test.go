@@ -110,7 +110,7 @@ func refuseWrites(t *testing.T, namespace, group, resource, expression, why stri
 	return func() { g.Expect(core.Client.Delete(t.Context(), binding)).To(Succeed()) }
 }
 
-// TestAClusterOfThePastOwnsNothing: the cache still has a Cluster that is gone, or that was recreated under its name.
+// TestAClusterOfThePastOwnsNothing: the cache still has a Cluster that no longer exists, or that was recreated under its name.
 // Whatever it owned, the garbage collector would delete.
 func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 	for _, recreated := range []bool{false, true} {

@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/safety/freeze"
 )
 
-// RemediationAllowedCondition of a Cluster says whether its Machines may be replaced when they are unhealthy. MachineHealthChecks have
+// RemediationAllowedCondition of a Cluster reports whether its Machines may be replaced when they are unhealthy. MachineHealthChecks have
 // a condition of that name for their own limits. It appears with the first freeze.
 const RemediationAllowedCondition = clusterv1.MachineHealthCheckRemediationAllowedCondition
 
@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcom
 	return outcome.ContinueAfter(max(next.Sub(s.Now), 0))
 }
 
-// endFreeze ends a freeze once the annotation that asks for that is gone: while it stood, it would end each one that comes.
+// endFreeze ends a freeze once the annotation that requests it is removed: while it is set, it would end each later freeze too.
 func (r *Reconciler) endFreeze(s *scope, refused error) {
 	switch {
 	case !s.unfreeze:
@@ -53,7 +53,7 @@ func (r *Reconciler) endFreeze(s *scope, refused error) {
 	}
 }
 
-// unfreezeProblem says that a freeze goes on although a user asks for its end; "" if none does.
+// unfreezeProblem reports that a freeze continues although a user asks for its end; "" if none does.
 func (s *scope) unfreezeProblem() string {
 	if s.unfreezeRefused == nil {
 		return ""
@@ -62,7 +62,7 @@ func (s *scope) unfreezeProblem() string {
 		persist.Refusal(s.unfreezeRefused)
 }
 
-// setRemediationAllowed sets the condition once there is something to say: a Cluster that was never frozen needs none.
+// setRemediationAllowed sets the condition once there is something to report: a Cluster that was never frozen needs none.
 func (s *scope) setRemediationAllowed() {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
 	frozen := known != nil && known.Status == metav1.ConditionFalse

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/core/safety/freeze"
 )
 
-// TestRemediationAllowed: a freeze is said where there was something to replace, and its end where it was said.
+// TestRemediationAllowed: a freeze is reported where there was something to replace, and its end where the freeze was reported.
 func TestRemediationAllowed(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	since := func(reason string, ago time.Duration) freeze.State {

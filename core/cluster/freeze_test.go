@@ -42,7 +42,7 @@ func freezing(t *testing.T, options freeze.Options, lastAtWork time.Time) {
 	})
 }
 
-// TestRemediationIsFrozenWhileTheTargetDoesNotAnswer: the Cluster says so, and since when, and that it has ended.
+// TestRemediationIsFrozenWhileTheTargetDoesNotAnswer: the Cluster reports it, and since when, and that it has ended.
 func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
 	g := NewWithT(t)
 	options := freeze.DefaultOptions()
@@ -75,7 +75,8 @@ func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
 		Should(ContainElements("RemediationFrozen", "RemediationResumed"))
 }
 
-// restored is a Cluster whose management cluster seems to have been restored: a Node has joined after the backup whose Machine is not there.
+// restored is a Cluster whose management cluster seems to have been restored: a Node has joined after the backup whose Machine is not
+// there.
 func restored(t *testing.T) *clusterv1.Cluster {
 	t.Helper()
 	g := NewWithT(t)
@@ -96,7 +97,7 @@ func restored(t *testing.T) *clusterv1.Cluster {
 }
 
 // TestRestoredBackup: the Cluster of a management cluster that was restored from a backup is frozen, since a Node has joined after the
-// backup whose Machine is not there. The annotation of whoever has looked into it ends that, and goes.
+// backup whose Machine is not there. The annotation of a user who has investigated it ends that, and is removed.
 func TestRestoredBackup(t *testing.T) {
 	g := NewWithT(t)
 	c := restored(t)
@@ -111,7 +112,8 @@ func TestRestoredBackup(t *testing.T) {
 	})
 }
 
-// TestCoreWasAway: the grace after a time without a core is said by each Cluster that had a control plane before, once, and ends by itself.
+// TestCoreWasAway: the grace after a time without a core is reported by each Cluster that had a control plane before, once, and ends by
+// itself.
 func TestCoreWasAway(t *testing.T) {
 	g := NewWithT(t)
 	c := initialized(t)

@@ -77,7 +77,7 @@ func (r *Reconciler) ofSecret(_ context.Context, secret client.Object) []reconci
 }
 
 // reconcileKubeconfig makes the kubeconfig of a Cluster without a control plane provider from its certificate authority, where there is
-// one, and renews the client certificate in it. A kubeconfig that somebody else has made is left alone.
+// one, and renews the client certificate in it. A kubeconfig that the core did not create is left alone.
 func (r *Reconciler) reconcileKubeconfig(ctx context.Context, s *scope) outcome.Outcome {
 	// What this reconcile has found as endpoint may be refused.
 	if s.controlPlane.ref.IsDefined() || !s.Original.Spec.ControlPlaneEndpoint.IsValid() {
@@ -141,7 +141,7 @@ func (r *Reconciler) authority(ctx context.Context, s *scope) (*kubeconfig.Autho
 	return authority, nil
 }
 
-// unusableError means that nothing can be done before somebody has changed a Secret, which is an event.
+// unusableError means that nothing can be done before a user has changed a Secret, which is an event.
 type unusableError struct{ error }
 
 // Unwrap returns the cause.
@@ -187,7 +187,7 @@ func (r *Reconciler) createKubeconfig(ctx context.Context, s *scope, content []b
 	}
 	err := r.Client.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
-		return nil // Somebody was faster: it is theirs.
+		return nil // Another client was faster: the Secret is theirs.
 	}
 	return err
 }
@@ -221,7 +221,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope, secret *core
 	return later(next, s.Now)
 }
 
-// kubeconfigFailed records why the kubeconfig could not be made or renewed. What is for somebody to change is waited for.
+// kubeconfigFailed records why the kubeconfig could not be created or renewed. What a user has to change is awaited.
 func (s *scope) kubeconfigFailed(doing string, err error) outcome.Outcome {
 	if err == nil || apierrors.IsConflict(err) {
 		return outcome.FromError(err) // A lost race means nothing about the Secret.

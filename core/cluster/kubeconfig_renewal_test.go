@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/cluster/kubeconfig"
 )
 
-// TestARenewal: the client certificate in what a core has made is replaced when half of its time is over, and a refusal is reported.
+// TestARenewal: the client certificate in a kubeconfig of a core is replaced when half of its time is over, and a refusal is reported.
 func TestARenewal(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
@@ -50,8 +50,8 @@ func TestARenewal(t *testing.T) {
 	})
 }
 
-// TestACoreThatIsBehind makes no kubeconfig for a Cluster of the past, which the garbage collector would delete, and none over one that it does
-// not see yet.
+// TestACoreThatIsBehind creates no kubeconfig for a Cluster of the past, which the garbage collector would delete, and none over one that
+// it does not see yet.
 func TestACoreThatIsBehind(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)

@@ -63,7 +63,7 @@ func authority(t *testing.T, namespace string) *corev1.Secret {
 	return secret
 }
 
-// madeAt is a kubeconfig that the authority has made at that time.
+// madeAt is a kubeconfig that was issued with the authority at that time.
 func madeAt(t *testing.T, ca *corev1.Secret, at time.Time) []byte {
 	t.Helper()
 	parsed, err := kubeconfig.ParseAuthority(ca.Data["tls.crt"], ca.Data["tls.key"])
@@ -88,8 +88,8 @@ func eventuallySecret(t *testing.T, namespace string, check func(Gomega, *corev1
 	return secret
 }
 
-// TestAKubeconfigIsMadeFromTheAuthority, whether the authority or the endpoint is there first, and also while the API server does not answer.
-// It is made again when it is deleted, and stays as it is otherwise.
+// TestAKubeconfigIsMadeFromTheAuthority, whether the authority or the endpoint is there first, and also while the API server does not
+// answer. It is created again when it is deleted, and stays as it is otherwise.
 func TestAKubeconfigIsMadeFromTheAuthority(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
@@ -129,7 +129,7 @@ func TestAKubeconfigIsMadeFromTheAuthority(t *testing.T) {
 	eventuallySecret(t, namespace, func(g Gomega, s *corev1.Secret) { g.Expect(s.UID).NotTo(Equal(made.UID)) })
 }
 
-// TestTheKubeconfigOfSomebodyElseStays: one that the user has made, and where a control plane provider makes it.
+// TestTheKubeconfigOfSomebodyElseStays: one that a user has created, and one of a control plane provider.
 func TestTheKubeconfigOfSomebodyElseStays(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
@@ -207,7 +207,7 @@ func TestAnAuthorityThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAKubeconfigThatMayNotBeWritten is reported, in the words of the policy, and made once the policy is gone.
+// TestAKubeconfigThatMayNotBeWritten is reported, in the words of the policy, and created once the policy is removed.
 func TestAKubeconfigThatMayNotBeWritten(t *testing.T) {
 	namespace := core.Namespace(t)
 	lift := refuseSecrets(t, namespace, "!object.metadata.name.startsWith('c-kubeconfig')", "kubeconfigs are frozen")

@@ -52,7 +52,7 @@ func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {
 	}).WithTimeout(timeout).Should(Succeed())
 }
 
-// TestARotationToARefusedKubeconfigIsReported: the old connection lives on, and nobody would know until the core restarts.
+// TestARotationToARefusedKubeconfigIsReported: the old connection stays in use, and nothing would show it until the core restarts.
 func TestARotationToARefusedKubeconfigIsReported(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)

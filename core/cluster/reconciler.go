@@ -33,7 +33,7 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Connections knows which target clusters answer.
 	Connections *remote.Connections
-	// Freezer says when nothing is replaced; nil for never.
+	// Freezer reports when nothing is replaced; nil for never.
 	Freezer Freezer
 	// Kinds reads infrastructure clusters and control planes.
 	Kinds *external.Kinds
@@ -58,14 +58,14 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Freezer says when no Machine of a Cluster is replaced: package freeze.
+// Freezer reports when no Machine of a Cluster is replaced: package freeze.
 type Freezer interface {
 	freeze.Source
 	// Dismiss ends a freeze that would end by itself.
 	Dismiss(cluster client.ObjectKey)
 	// Count has a Cluster in the metric of those that are frozen.
 	Count(cluster client.ObjectKey)
-	// Forget drops what is known of a Cluster that is gone.
+	// Forget drops what is known of a Cluster that no longer exists.
 	Forget(cluster client.ObjectKey)
 }
 
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result.And(r.save(ctx, s)).Result()
 }
 
-// forget drops what is known of a Cluster that is gone.
+// forget drops what is known of a Cluster that no longer exists.
 func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.kubeconfigs.forget(cluster)
 	if r.Freezer != nil {
@@ -121,7 +121,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outc
 }
 
 // ensureFinalizer keeps the Cluster until its contents are deleted. It is written by itself and at once, since everything else
-// depends on it: an object whose owner is gone is deleted by the garbage collector.
+// depends on it: an object whose owner no longer exists is deleted by the garbage collector.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
 	err := s.EnsureFinalizer(ctx, clusterv1.ClusterFinalizer)
 	switch {

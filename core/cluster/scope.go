@@ -26,12 +26,12 @@ type scope struct {
 	disconnection *shared.NotConnectedError
 	// unansweredRequests describes the requests that the API server leaves unanswered although it answers probes; "" for none.
 	unansweredRequests string
-	// kubeconfigError is why the connection goes on with an earlier kubeconfig; "" when it does not.
+	// kubeconfigError is why the connection continues with an earlier kubeconfig; "" when it does not.
 	kubeconfigError string
 	// kubeconfigTrouble is why the core could not make or renew the kubeconfig; "" when it could, or had nothing to do.
 	kubeconfigTrouble string
 
-	// frozen says whether no Machine of the Cluster is replaced now.
+	// frozen reports whether no Machine of the Cluster is replaced now.
 	frozen freeze.State
 	// unfreeze means that a user asks for the end of that, unfreezeRefused why the annotation cannot be removed.
 	unfreeze        bool

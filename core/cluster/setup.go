@@ -97,7 +97,7 @@ func clusterOfDeployment(_ context.Context, obj client.Object) []reconcile.Reque
 }
 
 // clusterOfStandalone maps a MachineSet or Machine to its Cluster, unless its controlling owner exists: then the Cluster waits for
-// the deletion of that, and the deletion of each of a thousand Machines would wake it for nothing.
+// the deletion of that, and the deletion of each of a thousand Machines would enqueue it for nothing.
 func (r *Reconciler) clusterOfStandalone(ctx context.Context, obj client.Object) []reconcile.Request {
 	var cluster string
 	switch typed := obj.(type) {

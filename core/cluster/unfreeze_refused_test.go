@@ -12,8 +12,9 @@ import (
 	"millwright.dev/core/safety/freeze"
 )
 
-// TestAnUnfreezeThatCannotBeTakenAway: a policy refuses that the annotation goes which asks for the end of a freeze. It would end each one that
-// comes while it stands, so that the freeze goes on, and the condition has the words of the policy. With the policy that ends.
+// TestAnUnfreezeThatCannotBeTakenAway: a policy refuses to have the annotation removed that requests the end of a
+// freeze. While it is set it would end each later one, so the freeze continues, and the condition has the words of the policy. It ends
+// with the policy.
 func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
 	g := NewWithT(t)
 	c := restored(t)

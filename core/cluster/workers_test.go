@@ -87,7 +87,7 @@ func TestWorkers(t *testing.T) {
 	g.Expect(after-before).To(BeNumerically("<=", 3+int(time.Since(begun).Seconds()/5)), "twenty reports are not twenty writes")
 }
 
-// TestStandaloneMachines: Machines that nobody but the Cluster owns report by themselves; those of the control plane apart.
+// TestStandaloneMachines: Machines that nothing but the Cluster owns report by themselves; those of the control plane apart.
 func TestStandaloneMachines(t *testing.T) {
 	namespace := core.Namespace(t)
 	cluster := core.Cluster(t, namespace, "c")

@@ -95,7 +95,7 @@ func (n *nodeDrain) daemonSet(pod *Pod) (exists, known bool) {
 	return exists, known
 }
 
-// readDaemonSets has the DaemonSets read where a decision waits for them, and goes on when they have been.
+// readDaemonSets starts a read of the DaemonSets where a decision waits for them, and continues after it.
 func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
 	ofDaemonSets := func(pod *Pod) bool { return pod.DaemonSet != "" }
 	if n.stopped || !slices.ContainsFunc(current.undecided, ofDaemonSets) {

@@ -18,7 +18,7 @@ const (
 	DefaultMinRetry = 2 * time.Second
 	// DefaultMaxRetry is what the delay grows to. MCM retries every 20 s, Cluster API too.
 	DefaultMaxRetry = 20 * time.Second
-	// DefaultProgressInterval is how often a drain that merely goes on is reported.
+	// DefaultProgressInterval is how often a drain that merely continues is reported.
 	DefaultProgressInterval = 10 * time.Second
 	// DefaultQPS is the rate of requests to one target cluster.
 	DefaultQPS = 500
@@ -35,7 +35,7 @@ const (
 	// DefaultReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted
 	// again, as Cluster API and MCM retry.
 	DefaultReturnInterval = 20 * time.Second
-	// DefaultReturnGrace is how long pods may return until the drain goes on without them. kubectl drain and MCM do not
+	// DefaultReturnGrace is how long pods may return until the drain continues without them. kubectl drain and MCM do not
 	// wait at all for pods that come later.
 	DefaultReturnGrace = 2 * time.Minute
 	// DefaultForceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
@@ -45,7 +45,7 @@ const (
 // Options configures a Drainer. The zero value of each field means its default.
 type Options struct {
 	// Notify is called when the drain with this key has changed since the last Step: at once when the
-	// last pod has gone and when the first eviction is refused, and at most every ProgressInterval for all
+	// last pod is gone and when the first eviction is refused, and at most every ProgressInterval for all
 	// else. It must neither block nor call the Drainer; adding to a work queue is right.
 	Notify func(key types.NamespacedName)
 	// Clock is the time; the real one by default.
@@ -55,7 +55,7 @@ type Options struct {
 	// MinRetry and MaxRetry bound the delay after a refused or failed eviction, which doubles at each
 	// attempt and is lengthened by up to a tenth at random; DefaultMinRetry, DefaultMaxRetry.
 	MinRetry, MaxRetry time.Duration
-	// ProgressInterval is the shortest time between two notifications of a drain that goes on without
+	// ProgressInterval is the shortest time between two notifications of a drain that continues without
 	// anything to do; DefaultProgressInterval.
 	ProgressInterval time.Duration
 	// QPS and Burst limit the requests to each target cluster; DefaultQPS, DefaultBurst. They are counted
@@ -66,7 +66,7 @@ type Options struct {
 	// DefaultDetachTimeout, DefaultReattachTimeout.
 	DetachTimeout, ReattachTimeout time.Duration
 	// ReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted, and
-	// ReturnGrace how long pods may return until the drain goes on without them; DefaultReturnInterval, DefaultReturnGrace.
+	// ReturnGrace how long pods may return until the drain continues without them; DefaultReturnInterval, DefaultReturnGrace.
 	ReturnInterval, ReturnGrace time.Duration
 	// ForceTimeout bounds a forced drain; DefaultForceTimeout.
 	ForceTimeout time.Duration
@@ -111,7 +111,7 @@ const (
 	Detach Mode = "Detach"
 )
 
-// Request is what to drain and how. The drain goes on with the last one, so that a change takes
+// Request is what to drain and how. The drain continues with the last one, so that a change takes
 // effect at the Step that has it.
 type Request struct {
 	// Key names the drain, and is what Notify is called with: the namespace and name of the Machine.

@@ -11,7 +11,7 @@ type attempt struct {
 	inFlight bool
 	// ok means that the last answer was success.
 	ok bool
-	// gone means that what the request was about does not exist any more, whatever the watch still shows.
+	// gone means that the object of the request does not exist any more, whatever the watch still shows.
 	gone bool
 	// failures counts the answers that were refusals or errors since the last success.
 	failures int

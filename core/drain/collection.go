@@ -23,7 +23,7 @@ type collection[T any] struct {
 	// trim returns what is used of an object, with a key that is unique and keys to find it by.
 	trim func(obj any) (item T, key string, index []string)
 	// affects reports whether a change concerns a drain. It is called under the drain's mu, and may change the
-	// drain. An object that is new has no before, one that is gone no after.
+	// drain. A new object has no before, a deleted one no after.
 	affects func(n *nodeDrain, before, after *T) bool
 
 	mu      sync.Mutex
@@ -141,7 +141,7 @@ func (c *collection[T]) all(pass func(T) bool) []T {
 	return items
 }
 
-// notifyMembers has those members go on that a change concerns.
+// notifyMembers lets the members continue that a change concerns.
 func (c *collection[T]) notifyMembers(members []*nodeDrain, before, after *T) {
 	for _, n := range members {
 		n.mu.Lock()

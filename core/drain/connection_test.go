@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestEveryPartOfAKubeconfigCounts: a drain goes on through another connection as soon as any part of the kubeconfig
+// TestEveryPartOfAKubeconfigCounts: a drain continues through another connection as soon as any part of the kubeconfig
 // has changed that says how the API server is reached, and as whom; and only then.
 func TestEveryPartOfAKubeconfigCounts(t *testing.T) {
 	g := NewWithT(t)

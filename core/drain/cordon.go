@@ -20,11 +20,11 @@ const (
 // cordon is how far the cordoning of a Node is.
 type cordon struct {
 	attempt
-	// undone counts how often another writer has made the Node schedulable again, since when it had stayed cordoned for long; last
+	// undone counts how often another writer has uncordoned the Node, since when it had stayed cordoned for long; last
 	// is when it was cordoned last.
 	undone int
 	last   time.Time
-	// done means that the Node is unschedulable, or has been made so and the caller's Node is not yet that new.
+	// done means that the Node is unschedulable, or has been made so, and the caller's Node is not yet that recent.
 	done bool
 	// seen means that the caller's Node has shown it; version is the Node's resource version when it was cordoned last.
 	seen    bool
@@ -32,7 +32,7 @@ type cordon struct {
 }
 
 // observe takes in the Node as the caller has read it. Without the memory of what was seen and written, a Node that is
-// older than the patch would be patched twice. One that is newer has been uncordoned: whoever does so at once is faster
+// older than the patch would be patched twice. One that is newer has been uncordoned: a client that does so at once is faster
 // than the caller looks.
 func (c *cordon) observe(node *corev1.Node, now time.Time, shortest time.Duration) {
 	switch {
@@ -90,7 +90,7 @@ func (n *nodeDrain) sendCordon(now time.Time) {
 	})
 }
 
-// cordoned records the answer. A Node that is not found has gone, and with it what could be scheduled on it;
+// cordoned records the answer. A Node that is not found was deleted, so nothing can be scheduled on it;
 // its pods are left to finish. When another Node has its name, its pods are that one's, and stay: the caller will see it too.
 func (n *nodeDrain) cordoned(version string, err error) {
 	n.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAFightOverTheCordonIsBounded counts the patches of a drain whose Node somebody uncordons as soon as it is cordoned.
+// TestAFightOverTheCordonIsBounded counts the patches of a drain whose Node a user uncordons as soon as it is cordoned.
 func TestAFightOverTheCordonIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	c, start := cordon{}, time.Unix(1e9, 0)
@@ -73,7 +73,7 @@ func TestAFightOverTheCordonIsReported(t *testing.T) {
 	})
 }
 
-// TestACordonThatIsUndoneBeforeItIsSeen: whoever uncordons a Node at once, as a controller does, is faster than the caller, who
+// TestACordonThatIsUndoneBeforeItIsSeen: a controller that uncordons a Node at once is faster than the caller, who
 // never sees it cordoned.
 func TestACordonThatIsUndoneBeforeItIsSeen(t *testing.T) {
 	w := newWorld(t, realClock)

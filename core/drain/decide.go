@@ -32,7 +32,7 @@ const (
 type Decision struct {
 	// Action is what to do.
 	Action Action
-	// Order groups the pods: those of a higher order are left alone until all of lower orders have gone.
+	// Order groups the pods: those of a higher order are left alone until all of lower orders are gone.
 	Order int32
 }
 
@@ -89,7 +89,7 @@ func lostWithNode(pod *Pod, c circumstances) (Decision, bool) {
 func lostAt(pod *Pod) time.Time { return pod.DeletionTimestamp.Add(unreachableGrace) }
 
 // ofDaemonSet skips pods of a DaemonSet, since it would put them back on the Node at once. Pods whose
-// DaemonSet is gone and pods that are finished are evicted like any other.
+// DaemonSet is deleted and pods that are finished are evicted like any other.
 func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
 	if pod.DaemonSet == "" || pod.Finished {
 		return Decision{}, false

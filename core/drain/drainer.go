@@ -37,8 +37,8 @@ func New(options Options) *Drainer {
 // error means that the request is unusable or the Drainer is closed; what goes wrong in the target cluster is
 // in Result.Message and is tried again.
 //
-// Between two Steps the drain goes on under the last Request, as events call for it. The caller ends it with
-// Forget as soon as it should not go on: when it is done, no longer wanted, or paused.
+// Between two Steps the drain continues under the last Request, as events call for it. The caller ends it with
+// Forget as soon as it should not continue: when it is done, no longer wanted, or paused.
 func (d *Drainer) Step(_ context.Context, request Request) (Result, error) {
 	if request.Config == nil || request.Node == nil || request.Node.Name == "" {
 		return Result{}, pkgerrors.New("a drain needs a Node and a configuration of its cluster")
@@ -59,7 +59,7 @@ func (d *Drainer) Forget(key types.NamespacedName) {
 }
 
 // ForgetCluster ends at once what is kept of a target cluster for drains to come. It is called when the cluster does not
-// exist any more; drains that are under way in it go on until they are forgotten.
+// exist any more; drains that are under way in it continue until they are forgotten.
 func (d *Drainer) ForgetCluster(cluster types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +153,7 @@ func (d *Drainer) forgetLocked(key types.NamespacedName) {
 		return
 	}
 	unused := drain.target
-	// A clock may call with a lock held that whoever asks it for the time needs.
+	// A clock may call with a lock held that a caller who asks it for the time needs.
 	unused.expiry = d.options.Clock.AfterFunc(linger, func() { go d.expire(drain.cluster, unused) })
 }
 

@@ -18,7 +18,7 @@ func (n *nodeDrain) sendEvictions(due []*Pod) {
 }
 
 // unlessRefused takes back that a pod is evicted when the target cluster has refused it. The watch may show that the pod
-// has gone before the answer comes, so that it counts from the request on.
+// is gone before the answer comes, so that it counts from the request on.
 func (n *nodeDrain) unlessRefused(ctx context.Context, pod *Pod, err error) error {
 	if err != nil && ctx.Err() == nil {
 		n.mu.Lock()
@@ -38,7 +38,7 @@ func (n *nodeDrain) ifGranted(pod *Pod, err error) error {
 	return err
 }
 
-// evictedPods counts the pods that go or have gone by eviction or deletion. It is called under mu.
+// evictedPods counts the pods that are being, or were, removed by eviction or deletion. It is called under mu.
 func (n *nodeDrain) evictedPods() int {
 	count := 0
 	for uid := range n.evicted {
@@ -59,7 +59,7 @@ func attemptFor(attempts map[types.UID]*attempt, uid types.UID) *attempt {
 }
 
 // grace is the grace period that pods are evicted with: the caller's; for an unreachable Node the shortest
-// that is not a forced deletion, as nobody is there to use it; else nil, for the pod's own.
+// that is not a forced deletion, as nothing is there to use it; else nil, for the pod's own.
 func (n *nodeDrain) grace() *int64 {
 	if n.request.GracePeriodSeconds != nil || !Unreachable(n.request.Node) {
 		return n.request.GracePeriodSeconds

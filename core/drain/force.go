@@ -9,7 +9,7 @@ import (
 
 // force is a forced drain: the machine goes in any case, and what can be done for the pods on it is done at once. As with
 // MCM, pods are deleted without grace period instead of being evicted, regardless of budgets, order and completion. The
-// VolumeAttachments of the Node are deleted only when the machine has gone, or when the request asks for it. What fails twice, or
+// VolumeAttachments of the Node are deleted only when the machine is gone, or when the request asks for it. What fails twice, or
 // is not done by the deadline, is let be.
 type force struct {
 	deadline time.Time

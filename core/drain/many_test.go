@@ -22,7 +22,7 @@ import (
 func TestManyNodesDrainAtOnce(t *testing.T) {
 	const nodes, callers = 300, 10
 	w := newWorld(t, realClock)
-	// Nobody reads the notifications of this one.
+	// Nothing reads the notifications of this one.
 	w.drainer = New(Options{})
 	t.Cleanup(w.drainer.Close)
 	var connections atomic.Int32

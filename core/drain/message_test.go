@@ -60,7 +60,7 @@ func TestMessageOfEachList(t *testing.T) {
 	g.Expect(unordered).To(Equal(statusOf("a", "b", "c")), "a message stays the same while nothing changes")
 }
 
-// TestMessageAboutPodsThatReturn says what to do for each kind of owners, once.
+// TestMessageAboutPodsThatReturn: the message says what to do for each kind of owners, once.
 func TestMessageAboutPodsThatReturn(t *testing.T) {
 	g := NewWithT(t)
 	r := &returning{interval: time.Minute, grace: time.Hour}
@@ -131,7 +131,7 @@ func TestWhatAnswersSay(t *testing.T) {
 	g.Expect(isOfAnotherUID(nil)).To(BeFalse())
 }
 
-// TestARefusalIsRemembered with all that it says, and a success forgets it.
+// TestARefusalIsRemembered with its whole message, until a success.
 func TestARefusalIsRemembered(t *testing.T) {
 	g := NewWithT(t)
 	a := &attempt{inFlight: true, ok: true}

@@ -59,7 +59,7 @@ type nodeDrain struct {
 	wake, progress clock.Timer
 	// returnNotified means that the caller has been notified of pods that return, which is done at once for the first ones.
 	returnNotified bool
-	// leftReported means that a Step has reported that the drain goes on without pods that have returned.
+	// leftReported means that a Step has reported that the drain continues without pods that have returned.
 	leftReported bool
 	// reported is what the last Step has returned.
 	reported Result

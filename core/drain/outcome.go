@@ -42,7 +42,7 @@ func toOutcome(err error) outcome {
 	case err == nil:
 		return outcome{ok: true}
 	case apierrors.IsNotFound(err), isReplaced(err):
-		// With another UID our pod has gone too, and one of the same name lives elsewhere.
+		// With another UID our pod is gone too, and another of the same name exists elsewhere.
 		return outcome{ok: true, gone: true}
 	case apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return outcome{reason: "its namespace is being deleted, which forbids evictions; " +

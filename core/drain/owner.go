@@ -14,7 +14,7 @@ import (
 // maxKindLength bounds the kind of an owner in messages; the API server accepts kinds of any length.
 const maxKindLength = 63
 
-// owner distinguishes pods that replace each other from other pods. It is a claim of the pod: whoever may create pods may name
+// owner distinguishes pods that replace each other from other pods. It is a claim of the pod: anyone who may create pods may name
 // any owner, so nothing happens to a pod because of what another pod claims.
 type owner struct {
 	namespace string

@@ -31,7 +31,7 @@ type plan struct {
 	queued    []*Pod
 	later     []*Pod
 	undecided []*Pod
-	// held are pods that have returned to the Node and are left alone for a while, left those that the drain goes on
+	// held are pods that have returned to the Node and are left alone for a while, left those that the drain continues
 	// without.
 	held, left []*Pod
 	// staying are the pods that are not waited for, because they remain on the Node until its end.
@@ -109,7 +109,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 }
 
 // split decides about each pod, puts aside those that need not go, and returns the others with their lowest order. A
-// pod that the API server says does not exist has gone, though the watch may not have reported it yet, or never will; one
+// pod that the API server reports as not found is gone, though the watch may not have reported it yet, or never will; one
 // with volumes is waited for, since its volumes outlive it.
 func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (remaining []decided, first int32) {
 	first = math.MaxInt32

@@ -20,7 +20,7 @@ type Pod struct {
 	Labels map[string]string
 	// Mirror is true for a static pod, which only the kubelet's manifest directory can remove.
 	Mirror bool
-	// Owner is who has made the pod, and would replace it.
+	// Owner is what has created the pod, and would replace it.
 	Owner owner
 	// ToleratesCordon means that the pod may be scheduled to a cordoned Node.
 	ToleratesCordon bool
@@ -31,7 +31,7 @@ type Pod struct {
 	// DeletionTimestamp is when the pod's grace period ends, nil when it is not being deleted.
 	DeletionTimestamp *time.Time
 	// Claims are the names of the PersistentVolumeClaims that the pod uses, in its namespace, those that its
-	// ephemeral volumes have made included.
+	// ephemeral volumes have created included.
 	Claims []string
 	// Priority is the pod's priority; 0 when it has none.
 	Priority int32

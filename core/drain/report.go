@@ -54,7 +54,7 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	return result
 }
 
-// message says what the drain waits for, in the words of its mode.
+// message reports what the drain waits for, in the words of its mode.
 func (n *nodeDrain) message(p *plan, result *Result) string {
 	switch {
 	case n.request.Mode == Detach:

@@ -18,7 +18,7 @@ type Result struct {
 	Listed bool
 	// Evicting are pods whose eviction is due, under way, or granted while the pod does not terminate yet.
 	Evicting []PodStatus
-	// Terminating are pods with a deletionTimestamp that have not gone yet.
+	// Terminating are pods with a deletionTimestamp that still exist.
 	Terminating []PodStatus
 	// Blocked are pods whose eviction was refused or has failed; it is tried again.
 	Blocked []PodStatus
@@ -26,12 +26,12 @@ type Result struct {
 	Completing []PodStatus
 	// Queued are pods with volumes that are evicted one after the other.
 	Queued []PodStatus
-	// Later are pods of later groups, which are left alone until the groups before them have gone.
+	// Later are pods of later groups, which are left alone until the groups before them are gone.
 	Later []PodStatus
 	// Returning are pods that have returned to the cordoned Node and are evicted again after Options.ReturnInterval.
 	Returning []PodStatus
 	// ReturningOwners names the owners of all pods that the drain waits for and that have returned, LeftOwners those of
-	// pods that it goes on without.
+	// pods that it continues without.
 	ReturningOwners, LeftOwners []Owner
 	// LeftNow means that this Step is the first one to report that the drain is done but for LeftOwners.
 	LeftNow bool
@@ -39,7 +39,7 @@ type Result struct {
 	Abandoned []PodStatus
 	// Skipped counts the pods that stay: of DaemonSets, static ones, those that are labelled so.
 	Skipped int
-	// Evicted counts the pods that go or have gone by eviction or deletion since this Drainer has had the drain.
+	// Evicted counts the pods that are being, or were, removed by eviction or deletion since this Drainer has had the drain.
 	Evicted int
 	// Detaching and Reattaching name the PersistentVolumes that Queued pods wait for: those that are still
 	// attached to the Node, and those that are not attached to another one.
@@ -76,7 +76,7 @@ func (r *Result) Left() string {
 	return listed(names)
 }
 
-// drained reports whether the pods have gone and the state of the volumes is known.
+// drained reports whether the pods are gone and the state of the volumes is known.
 func (r *Result) drained() bool { return r.Done && (r.VolumesKnown || r.VolumesError != "") }
 
 // unsatisfiable is true when a pod is blocked by a budget that cannot be satisfied.

@@ -14,7 +14,7 @@ import (
 type arrival struct {
 	at time.Time
 	// returned means that the pod came to the cordoned Node after its pods had been read. It tolerates the cordon, or has been
-	// bound to the Node by other means, and the next one would come as well, whoever is named as its owner.
+	// bound to the Node by other means, and the next one would come as well, whatever is named as its owner.
 	returned bool
 	// forced means that it returned after the drain had become a forced one.
 	forced bool
@@ -26,7 +26,7 @@ type arrival struct {
 }
 
 // returning is what a drain knows of pods that return to the Node although it is cordoned. They are evicted, each an
-// interval after it came, so that a replica is evicted once in each interval at most. After the grace the drain goes on
+// interval after it came, so that a replica is evicted once in each interval at most. After the grace the drain continues
 // without them, as it does without pods of DaemonSets.
 type returning struct {
 	interval, grace time.Duration
@@ -63,7 +63,7 @@ const (
 	ordinary returnState = iota
 	// held pods are left alone until their interval is over.
 	held
-	// left pods stay on the Node, and the drain goes on without them.
+	// left pods stay on the Node, and the drain continues without them.
 	left
 )
 
@@ -145,7 +145,7 @@ func (r *returning) stateOf(pod *Pod, a *attempt, c circumstances) (returnState,
 	}
 }
 
-// leaves reports whether the drain goes on without a pod.
+// leaves reports whether the drain continues without a pod.
 func (r *returning) leaves(pod *Pod, a *attempt, c circumstances) bool {
 	state, _ := r.stateOf(pod, a, c)
 	return state == left
@@ -162,7 +162,7 @@ func (r *returning) forcedAgain() {
 	}
 }
 
-// kept reports whether the drain must not go on without a pod: one with claims, whose volumes would be torn from it; and one
+// kept reports whether the drain must not continue without a pod: one with claims, whose volumes would be torn from it; and one
 // with a PodDisruptionBudget, which an eviction honours and the end of the machine does not, until that has granted the
 // eviction of each replica. While the budgets have not been read, that holds for each.
 func (r *returning) kept(pod *Pod, c circumstances) bool {
@@ -178,7 +178,7 @@ type Owner struct {
 	Name string
 	// ToleratesCordon means that a pod of it tolerates the cordon; else they are bound to the Node by other means.
 	ToleratesCordon bool
-	// Kept means that the drain does not go on without a pod of it.
+	// Kept means that the drain does not continue without a pod of it.
 	Kept bool
 }
 

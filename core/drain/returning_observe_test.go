@@ -50,7 +50,7 @@ func TestReturningIsObserved(t *testing.T) {
 	}
 }
 
-// TestReturningOwnersAreForgottenOnlyInTheirTime: few are remembered for good, of many those that were heard of within the grace.
+// TestReturningOwnersAreForgottenOnlyInTheirTime: few are remembered permanently, of many those that were seen within the grace.
 func TestReturningOwnersAreForgottenOnlyInTheirTime(t *testing.T) {
 	const grace = 2 * time.Minute
 	tests := map[string]struct {

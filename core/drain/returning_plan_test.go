@@ -103,7 +103,7 @@ func TestABudgetThatHasGrantedEachReplica(t *testing.T) {
 	g.Expect(kept(first)).To(BeTrue())
 }
 
-// TestCompletionOfPodsThatReturnIsAwaited: going on without them is for pods that would be evicted.
+// TestCompletionOfPodsThatReturnIsAwaited: the drain continues without pods only if they would be evicted.
 func TestCompletionOfPodsThatReturnIsAwaited(t *testing.T) {
 	g := NewWithT(t)
 	job := simplePod("job", label("wait-completed"), byOwner("job"))
@@ -175,7 +175,7 @@ func (s *storm) tick(grace time.Duration) *plan {
 }
 
 // TestSimulatedStorms: whatever comes back, and however long it takes to end, no owner's pods are evicted more often than
-// once per replica and interval, the drain ends, and nothing is remembered of pods that have gone.
+// once per replica and interval, the drain ends, and nothing is remembered of pods that are gone.
 func TestSimulatedStorms(t *testing.T) {
 	for seed := range uint64(200) {
 		g := NewWithT(t)

@@ -130,7 +130,8 @@ func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
 	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "nor one that is bound to the Node")
 }
 
-// TestADrainGoesOnWithoutPodsWhoseBudgetHasGrantedEachReplica: the budget has had its say, so that they return like any other.
+// TestADrainGoesOnWithoutPodsWhoseBudgetHasGrantedEachReplica: the budget has granted its evictions, so they count as returning like any
+// other.
 func TestADrainGoesOnWithoutPodsWhoseBudgetHasGrantedEachReplica(t *testing.T) {
 	const replicas = 2
 	fake := clocktesting.NewFakeClock(time.Now())
@@ -188,7 +189,7 @@ func (w *world) neverDone(fake *clocktesting.FakeClock) {
 	})
 }
 
-// TestPodsOfEverNewOwnersReturn: whoever makes pods with spec.nodeName can name another owner each time, or none.
+// TestPodsOfEverNewOwnersReturn: a client that creates pods with spec.nodeName can name another owner each time, or none.
 func TestPodsOfEverNewOwnersReturn(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
@@ -215,7 +216,7 @@ func TestPodsThatSetTheNodeThemselvesReturn(t *testing.T) {
 	w.pass(fake, 1, 7)
 }
 
-// TestPodsOfAForgedOwnerAreTreatedAlone: whoever may create pods may name any owner, and holds up nothing by that but its
+// TestPodsOfAForgedOwnerAreTreatedAlone: anyone who may create pods may name any owner, and holds up nothing by that but its
 // own pod: what was on the Node before is evicted at once, and waited for.
 func TestPodsOfAForgedOwnerAreTreatedAlone(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())

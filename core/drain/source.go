@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// watchShare is the part that a watch lasts of what a reflector asks for, which is 5 to 10 minutes: one that has gone silent ends
-	// with it. To open another one costs no list.
+	// watchShare is the part that a watch lasts of what a reflector asks for, which is 5 to 10 minutes: one that has gone silent
+	// ends with it. To open another one costs no list.
 	watchShare = 5
 	// watchGrace is how much longer a watch may last than the API server was asked for.
 	watchGrace = 15 * time.Second

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestAWatchThatIsNotAnswered ends after the time of a request, as one whose API server cannot be reached, and that is reported. A reflector
-// would else wait for it for up to ten minutes, in which the drain has read nothing.
+// TestAWatchThatIsNotAnswered ends after the time of a request, as one whose API server cannot be reached, and that is reported. A
+// reflector would else wait for it for up to ten minutes, in which the drain has read nothing.
 func TestAWatchThatIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

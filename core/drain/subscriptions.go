@@ -29,7 +29,7 @@ func (n *nodeDrain) attachmentChanged(before, after *attachment) bool {
 	return false
 }
 
-// volumeChanged reports whether a PersistentVolume matters: only a new one or one that has gone can, and only while the
+// volumeChanged reports whether a PersistentVolume matters: only a new one or one that no longer exists can, and only while the
 // Node has volumes.
 func (n *nodeDrain) volumeChanged(before, after *persistentVolume) bool {
 	return (before == nil || after == nil || *before != *after) && len(n.reported.Volumes)+len(n.handovers) > 0

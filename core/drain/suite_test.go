@@ -149,7 +149,7 @@ func (w *world) step(change ...func(*Request)) Result {
 	return result
 }
 
-// end lets a pod go for good, as its kubelet does.
+// end removes a pod, as its kubelet does.
 func (w *world) end(names ...string) {
 	for _, name := range names {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -157,7 +157,7 @@ func (w *world) end(names ...string) {
 	}
 }
 
-// terminating says which of the pods have a deletion timestamp.
+// terminating reports which of the pods have a deletion timestamp.
 func (w *world) terminating() []string {
 	pods := &corev1.PodList{}
 	w.g.Expect(direct.List(w.t.Context(), pods, client.InNamespace(w.namespace))).To(Succeed())

@@ -36,7 +36,7 @@ const cordonPatch = `{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`
 
 // target is a target cluster: its clients and what the drains in it share.
 type target struct {
-	// source is the configuration that it was made from.
+	// source is the configuration that it was created from.
 	source  *rest.Config
 	http    *http.Client
 	core    corev1client.CoreV1Interface

@@ -105,7 +105,7 @@ func (v *nodeVolumes) of(pod *Pod) []string {
 }
 
 // own returns for each pod the attached PersistentVolumes that it alone uses. Those that several pods of the Node
-// use stay attached until the last of them has gone, so that nothing is to be gained by waiting for them.
+// use stay attached until the last of them is gone, so that nothing is to be gained by waiting for them.
 func (v *nodeVolumes) own(pods map[types.UID]*Pod) map[types.UID][]string {
 	users := map[string]int{}
 	for _, pod := range pods {

@@ -17,7 +17,7 @@ import (
 const answerSettling = 2 * time.Second
 
 // soonAnswered reports whether an error means no more than that a request to the target cluster was sent a moment ago, and how
-// to wait then; the answer itself wakes the Machine.
+// to wait then; the answer itself enqueues the Machine.
 func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 	var closed *shared.NotConnectedError
 	if errors.As(err, &closed) {
@@ -48,7 +48,7 @@ func unanswered(err error) *remote.PendingError {
 const startUp = 5 * time.Second
 
 // mayGiveUp reports whether a target cluster that cannot be reached need not be waited for: when no Node can be the
-// Machine's, when the Cluster is gone, or when it or its control plane is being deleted and nothing has been heard of the
+// Machine's, when the Cluster no longer exists, or when it or its control plane is being deleted and nothing has been heard of the
 // target for the grace period.
 func (s *scope) mayGiveUp() bool {
 	if s.nodeless() || s.cluster == nil {

@@ -10,7 +10,7 @@ import (
 	shared "millwright.dev/contracts/remote"
 )
 
-// TestAwaitedConnection: what is awaited is the infrastructure of the Cluster as long as nobody tries to connect because of it.
+// TestAwaitedConnection: what is awaited is the infrastructure of the Cluster as long as nothing tries to connect because of it.
 func TestAwaitedConnection(t *testing.T) {
 	g := NewWithT(t)
 	s := &scope{cluster: &clusterv1.Cluster{}, disconnection: &shared.NotConnectedError{Message: "the API server does not answer"}}

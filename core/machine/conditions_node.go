@@ -101,7 +101,7 @@ func (s *scope) setDisconnected() outcome.Outcome {
 	return outcome.Continue()
 }
 
-// awaitedConnection describes what the connection to the target cluster waits for. Before the Cluster has infrastructure nobody
+// awaitedConnection describes what the connection to the target cluster waits for. Before the Cluster has infrastructure nothing
 // tries to connect.
 func (s *scope) awaitedConnection() string {
 	if s.cluster != nil && s.cluster.Spec.InfrastructureRef.IsDefined() &&

@@ -69,7 +69,7 @@ func withAnnotation(key string) func(*scope) {
 
 var errNotFound = apierrors.NewNotFound(schema.GroupResource{Group: "g", Resource: "infras"}, "m")
 
-// TestPureConditions: what each condition says of a Machine, by what was read.
+// TestPureConditions: what each condition reports of a Machine, by what was read.
 func TestPureConditions(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "m", errors.New("policy p"))
 	known := func(conditionType, status, reason string, generation int64) func(*scope) {
@@ -211,7 +211,7 @@ func noConfig(done bool) func(*scope) {
 	}
 }
 
-// TestPureSync: what NodeHealthy says of a Node that is not in step.
+// TestPureSync: what NodeHealthy reports of a Node that is not synchronized.
 func TestPureSync(t *testing.T) {
 	healthy := conditions.True("NodeHealthy", "NodeHealthy", "")
 	ill := conditions.False("NodeHealthy", "NodeNotHealthy", "* Node.DiskPressure: full")

@@ -16,7 +16,7 @@ import (
 
 // controlPlane is what a deletion must know of the control plane of the Cluster.
 type controlPlane struct {
-	// going is true when the control plane object is gone or being deleted.
+	// going is true when the control plane object is deleted or being deleted.
 	going bool
 	// elsewhere is true when the control plane runs on no Machines, so that none takes the API server with it.
 	elsewhere bool

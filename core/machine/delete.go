@@ -102,7 +102,7 @@ func (r *reference) gone() bool {
 }
 
 // confirmGone makes sure that an object that the Machine has never seen is not merely younger than the cache: then
-// nobody would delete it any more. Its event brings the next reconcile.
+// nothing would delete it any more. Its event triggers the next reconcile.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if !apierrors.IsNotFound(reference.err) || s.seen(reference) {
 		return outcome.Continue()
@@ -147,7 +147,7 @@ func (s *scope) recorded(reference *reference) (conditionType string, done bool)
 }
 
 // skipNodeSteps reports whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
-// the infrastructure or the whole control plane is gone or being deleted, there are no pods left to evict.
+// the infrastructure or the whole control plane is deleted or being deleted, there are no pods left to evict.
 func (s *scope) skipNodeSteps() bool {
 	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
 	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)

@@ -100,7 +100,7 @@ func allGone(fixtures []*fixture) bool {
 	return true
 }
 
-// letGo plays those who hold a deletion: each lets go when the Machine says that it waits for them.
+// letGo simulates the holders of a deletion: each releases it when the Machine reports that it waits for it.
 func (f *fixture) letGo() {
 	f.t.Helper()
 	m := &clusterv1.Machine{}

@@ -47,7 +47,7 @@ func (f *fixture) draining(texts ...string) {
 	})
 }
 
-// forced waits until the drain has been forced, for a reason, and everything has gone.
+// forced waits until the drain has been forced, for a reason, and everything is gone.
 func (f *fixture) forced(node *corev1.Node, because string) {
 	f.t.Helper()
 	f.eventuallyGone(f.machine)
@@ -109,7 +109,7 @@ func TestForceDeletionMidDrain(t *testing.T) {
 	}
 }
 
-// TestForceDeletionWithoutTarget: whom nobody can drain is not waited for, when someone says so.
+// TestForceDeletionWithoutTarget: with the force annotation, a drain that is not possible is not awaited.
 func TestForceDeletionWithoutTarget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

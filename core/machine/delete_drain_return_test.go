@@ -17,7 +17,7 @@ import (
 )
 
 // TestPodsThatReturnDoNotHoldTheDrain: a Deployment tolerates everything, and its pods are placed on the cordoned Node as soon
-// as the ones before have gone.
+// as the ones before are gone.
 func TestPodsThatReturnDoNotHoldTheDrain(t *testing.T) {
 	t.Parallel()
 	const replicas = 3
@@ -33,7 +33,7 @@ func TestPodsThatReturnDoNotHoldTheDrain(t *testing.T) {
 	f.Expect(made()).To(BeNumerically("<=", 6*replicas), "each replica at first, and once in each interval")
 }
 
-// keepUp stands in for a ReplicaSet, whose pods tolerate everything and are placed on one Node. It says how many it has made.
+// keepUp stands in for a ReplicaSet, whose pods tolerate everything and are placed on one Node. It reports how many it has created.
 func (f *fixture) keepUp(replicas int, node string) (made func() int, stop func()) {
 	f.t.Helper()
 	number, ended := 0, make(chan struct{})

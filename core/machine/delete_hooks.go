@@ -29,7 +29,7 @@ func (r *Reconciler) preTerminateHooks(_ context.Context, s *scope) outcome.Outc
 }
 
 // awaitHooks waits for the removal of annotations, which is an event of the Machine. It has no timeout: only the owner of a hook
-// knows when the deletion may go on.
+// knows when the deletion may continue.
 func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.MachineDeletionStatus) *metav1.Time) outcome.Outcome {
 	hooks := Hooks(s.Object.Annotations, prefix)
 	if len(hooks) == 0 {

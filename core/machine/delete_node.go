@@ -118,7 +118,7 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 
 // observeLeavingNode finds the Node that is deleted with a Machine: the one that it was linked with, unless that is another
 // machine's by now; without a link the one with its provider ID. Another Node that claims the provider ID of a
-// linked Machine stays, also once the linked one has gone.
+// linked Machine stays, also once the linked one is deleted.
 func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeNode(ctx, s)
 	linked := s.Object.Status.NodeRef.Name
@@ -167,7 +167,7 @@ func (s *scope) leavingNodeName() string {
 	return "A Node with the provider ID " + s.Object.Spec.ProviderID
 }
 
-// nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not. Whoever may write Machines can
+// nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not. Anyone who may write Machines can
 // write the annotation: a time to come counts as now.
 func (s *scope) nodeDeletionStart() time.Time {
 	start, err := time.Parse(time.RFC3339, s.Object.Annotations[NodeDeletionStartAnnotation])

@@ -85,7 +85,7 @@ func (s *slowWatches) kubeconfig(t *testing.T) []byte {
 }
 
 // TestNodeThatTheCacheHasNotSeen deletes a Machine whose kubelet has joined a moment ago, under a name of its own. The
-// cache does not know of the Node yet, and nobody would look for it later.
+// cache does not know of the Node yet, and nothing would look for it later.
 func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

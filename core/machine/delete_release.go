@@ -21,7 +21,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.FromError(err)
 	}
 	if !s.unfinalized() {
-		// The object was gone already.
+		// The object is gone already.
 		return outcome.Continue()
 	}
 	if before {

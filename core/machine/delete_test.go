@@ -177,7 +177,7 @@ func TestVolumesAreAwaited(t *testing.T) {
 		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
 		g.Expect(message(m, "Deleting")).To(ContainSubstring("1 volume"))
 	})
-	// Whatever wakes the Machine meanwhile, its pods have been read and are not read again.
+	// Whatever enqueues the Machine meanwhile, its pods have been read and are not read again.
 	for _, value := range []string{"a", "b", "c"} {
 		f.annotate(f.machine, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", ptr.To(value))
 		f.awaitsNothing()

@@ -116,7 +116,7 @@ func volumesMessage(node string, found *drain.Result) string {
 }
 
 // instanceGone reports whether the infrastructure has reported that the instance does not exist any more: its object, which the
-// Machine has seen, is gone; the contract lets it go only when the instance has. That its kind is not installed, that it
+// Machine has seen, no longer exists; the contract lets it go only when the instance has. That its kind is not installed, that it
 // was never seen, or that it belongs to something else, means nothing about an instance; nor does a Node that is not ready.
 func (s *scope) instanceGone() bool {
 	reference := &s.infrastructure

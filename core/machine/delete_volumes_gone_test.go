@@ -13,7 +13,7 @@ import (
 	"millwright.dev/core/machine"
 )
 
-// staysAttached checks that nobody has a volume detached.
+// staysAttached checks that no volume is detached.
 func (f *fixture) staysAttached(va *storagev1.VolumeAttachment) {
 	f.t.Helper()
 	f.Consistently(func() bool { f.refresh(va); return va.DeletionTimestamp == nil }).WithTimeout(time.Second).Should(BeTrue(), "it stays attached")

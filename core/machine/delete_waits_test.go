@@ -19,7 +19,7 @@ import (
 	"millwright.dev/core/machine"
 )
 
-// TestEveryWaitIsNamed: each step that waits says for whom, and since when.
+// TestEveryWaitIsNamed: each step that waits reports what it waits for, and since when.
 func TestEveryWaitIsNamed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -181,7 +181,7 @@ func TestTargetThatIsGone(t *testing.T) {
 	})
 }
 
-// TestNodeThatMayNotBeDeleted: the attempts go on without holding a worker, the wait has a name, and the start of the
+// TestNodeThatMayNotBeDeleted: the attempts continue without holding a worker, the wait has a name, and the start of the
 // timeout survives a restart.
 func TestNodeThatMayNotBeDeleted(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)

@@ -33,7 +33,7 @@ func TestTerminalFailure(t *testing.T) {
 }
 
 // TestVanishedInfrastructure: an infrastructure object that goes after provisioning is reported by condition, failure and
-// event; the Machine is not recreated behind anybody's back, and recovers when the object comes back.
+// event; the Machine is not silently recreated, and recovers when the object comes back.
 func TestVanishedInfrastructure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -31,7 +31,7 @@ const (
 	NodeDrainedEvent = "SuccessfulDrainNode"
 	// DrainForcedEvent means that a drain has become a forced one; the note has the cause.
 	DrainForcedEvent = "DrainForced"
-	// PodsLeftEvent means that a drain has gone on without Pods that return to the Node.
+	// PodsLeftEvent means that a drain has continued without Pods that return to the Node.
 	PodsLeftEvent = "PodsLeftBehind"
 	// InvalidDrainRuleEvent is on a MachineDrainRule that is invalid and has no effect.
 	InvalidDrainRuleEvent = "InvalidDrainRule"

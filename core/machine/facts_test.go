@@ -57,7 +57,7 @@ func TestFailureDomainFromBothPlaces(t *testing.T) {
 	})
 }
 
-// TestInterruptible: the label comes and goes with what the infrastructure says.
+// TestInterruptible: the label is set and removed with the status of the infrastructure object.
 func TestInterruptible(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -18,7 +18,7 @@ import (
 )
 
 // FuzzSyncNode: whatever a Node has and in whatever order changes come, the Node gets what is desired, keeps what is
-// somebody else's, and loses what was the Machine's; the second time there is nothing to do.
+// another writer's, and loses what was the Machine's; the second time there is nothing to do.
 func FuzzSyncNode(f *testing.F) {
 	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1}, {1, 0, 1, 2, 1, 1, 1, 0, 1, 1, 2, 1, 1, 1, 3, 1, 1, 0, 1, 1, 1, 1, 1, 2, 1}} {
 		f.Add(seed)
@@ -62,7 +62,7 @@ var (
 	effects   = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 )
 
-// aNode makes a Node, and a copy with what of it is somebody else's.
+// aNode creates a Node, and a copy with the parts that have another owner.
 func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
 	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: fuzzinput.Some(c, foreignKeys, values), Annotations: fuzzinput.Some(c, foreignKeys, values)}}
 	for _, effect := range effects {

@@ -57,8 +57,8 @@ func TestATargetThatHangsHoldsNoWorker(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForATargetThatHangsIsReported: each Machine says what it waits for, the Cluster since when; and when the target
-// answers again, all goes on without a nudge.
+// TestWhatWaitsForATargetThatHangsIsReported: each Machine reports what it waits for, the Cluster since when; and when the target
+// answers again, all continues without a nudge.
 func TestWhatWaitsForATargetThatHangsIsReported(t *testing.T) {
 	core.RequestTimeout = 3 * time.Second
 	core.Restart(t)

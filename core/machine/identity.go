@@ -18,10 +18,10 @@ import (
 type evidence int
 
 const (
-	// claimed: it is in the spec, which whoever may write Machines can write. It takes no Node from another Machine.
+	// claimed: it is in the spec, which anyone who may write Machines can write. It takes no Node from another Machine.
 	claimed evidence = iota
 	// unconfirmed: the Machine is being deleted, and its infrastructure was never provisioned. The infrastructure object has the
-	// provider ID, or is gone.
+	// provider ID, or no longer exists.
 	unconfirmed
 	// recorded: the infrastructure object of the Machine has reported a provisioned machine, and cannot be asked any more.
 	recorded
@@ -48,7 +48,7 @@ func evidenceOf(m *clusterv1.Machine, infra observedInfrastructure) evidence {
 	case reports && (infra.provisioned || before):
 		return reported
 	case infra.own && infra.provisioned && infra.providerID != "":
-		// Its machine is another one: somebody has written the spec, and nobody has corrected it yet, as while it is paused.
+		// It belongs to another machine: a user has written the spec, and it was not corrected yet, for example while it is paused.
 		return claimed
 	case before:
 		return recorded

@@ -110,7 +110,7 @@ func (f *fixture) hostName(name string) {
 	core.SetStatus(f.t, f.infra, map[string]any{"addresses": addresses})
 }
 
-// TestALinkedNodeIsNotMovedByAClaim: the Node of a running Machine is gone, and a Node of another name claims its provider ID.
+// TestALinkedNodeIsNotMovedByAClaim: the Node of a running Machine is deleted, and a Node of another name claims its provider ID.
 func TestALinkedNodeIsNotMovedByAClaim(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -136,7 +136,7 @@ func TestAMachineOfThatNameBefore(t *testing.T) {
 	f.setFinalizers(f.infra)
 }
 
-// TestInfrastructureThatNobodyControlsWhenTheMachineGoes: it is deleted, as nobody else lays claim to it, but nothing that it
+// TestInfrastructureThatNobodyControlsWhenTheMachineGoes: it is deleted, as nothing else claims it, but nothing that it
 // says is believed.
 func TestInfrastructureThatNobodyControlsWhenTheMachineGoes(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,8 @@ func (f *fixture) annotatePaused() {
 	f.machine.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 }
 
-// settles waits for rest, and sees that nobody writes the Node after that, and that Machines stay at rest, but for deadlines of their own.
+// settles waits for a steady state, and checks that nothing writes the Node after that, and that Machines stay steady, but for their
+// deadlines.
 func (f *fixture) settles(node *corev1.Node) {
 	f.t.Helper()
 	f.awaitsNothing()
@@ -201,7 +202,7 @@ func TestAClaimInTheSpecTakesNothing(t *testing.T) {
 }
 
 // TestAClaimOfAPausedMachineTakesNothing: Machine B is older than A, runs, and is paused when its spec gets A's provider ID, so
-// that nobody corrects it. What is known of A's infrastructure is no more than that it was provisioned once.
+// that nothing corrects it. What is known of A's infrastructure is no more than that it was provisioned once.
 func TestAClaimOfAPausedMachineTakesNothing(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, version.V1Beta2)

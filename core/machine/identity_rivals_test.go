@@ -10,8 +10,8 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// TestTwoInfrastructureObjectsWithOneProviderID: the Machine that was linked first keeps the Node, and both say so. When it
-// is gone the other may have it.
+// TestTwoInfrastructureObjectsWithOneProviderID: the Machine that was linked first keeps the Node, and both report it. When it
+// no longer exists the other may have it.
 func TestTwoInfrastructureObjectsWithOneProviderID(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -83,7 +83,7 @@ func TestLinkedWith(t *testing.T) {
 	g.Expect(linkedWith(m, nil)).To(BeTrue(), "its Node is gone; who was first stays first")
 }
 
-// TestHolder: there is one holder at most, whoever asks and in whatever order; it has the most evidence, and a claim alone
+// TestHolder: there is one holder at most, whichever Machine asks and in whatever order; it has the most evidence, and a claim alone
 // neither holds anything nor changes who does.
 func TestHolder(t *testing.T) {
 	g := NewWithT(t)

@@ -106,7 +106,7 @@ func providerIDError(obj *unstructured.Unstructured, want, got string) error {
 }
 
 // observeInfrastructure only reads the infrastructure object, for a Machine that is being deleted. A provider ID and addresses
-// that had not been copied yet are kept, so that the Node is found even when the object has gone. They are only those of an object
+// that had not been copied yet are kept, so that the Node is found even when the object is gone. They are only those of an object
 // which the Machine controls: one without a controlling owner is deleted, and what it reports does not count.
 func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeLeaving(ctx, s, &s.infrastructure)

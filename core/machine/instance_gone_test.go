@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestInstanceGone: only the end of the object that the Machine has had says that the instance is gone.
+// TestInstanceGone: only the removal of the object that the Machine has had means that the instance is gone.
 func TestInstanceGone(t *testing.T) {
 	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "infra.example.com", Kind: "Thing", Name: "m"}
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "m")
@@ -49,7 +49,7 @@ func TestInstanceGone(t *testing.T) {
 	}
 }
 
-// TestForcedOffVolumes: a forced drain is about pods; volumes have their own timeout, unless somebody says otherwise.
+// TestForcedOffVolumes: a forced drain is about pods; volumes have their own timeout, unless a user says otherwise.
 func TestForcedOffVolumes(t *testing.T) {
 	for name, test := range map[string]struct {
 		forced forcing

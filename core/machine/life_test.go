@@ -110,7 +110,7 @@ func (f *fixture) eventuallyCached(name string) {
 	}).WithTimeout(timeout).Should(Succeed())
 }
 
-// run brings a Machine that a MachineSet has made to Running.
+// run brings a Machine of a MachineSet to Running.
 func (f *fixture) run() *corev1.Node {
 	f.t.Helper()
 	f.createOwned()

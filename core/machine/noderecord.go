@@ -25,7 +25,7 @@ const (
 // recordAnnotations are those of the record.
 var recordAnnotations = []string{LabelsOnNodeAnnotation, TaintsOnNodeAnnotation, TaintsInitializedAnnotation}
 
-// IsRecord reports whether an annotation of a Machine is a record of the core, which nobody else writes.
+// IsRecord reports whether an annotation of a Machine is a record of the core, which nothing else writes.
 func IsRecord(key string) bool {
 	return slices.Contains(recordAnnotations, key)
 }

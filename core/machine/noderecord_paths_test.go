@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// patchNode changes a Node as somebody else than the core does.
+// patchNode changes a Node as a controller other than the core.
 func (f *fixture) patchNode(node *corev1.Node, change func(*corev1.Node)) {
 	f.t.Helper()
 	f.Eventually(func() error {
@@ -41,7 +41,7 @@ func (f *fixture) eventuallyNode(name string, check func(Gomega, *corev1.Node)) 
 }
 
 // TestANodeThatClaimsAnAdministratorsLabel: a kubelet may write the annotations of its Node, and not its labels in
-// node-restriction.kubernetes.io. It has nobody remove them by saying that they came from the Machine.
+// node-restriction.kubernetes.io. It must not have them removed by claiming that they came from the Machine.
 func TestANodeThatClaimsAnAdministratorsLabel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -60,7 +60,7 @@ func TestANodeThatClaimsAnAdministratorsLabel(t *testing.T) {
 		g.Expect(n.Labels).To(HaveKeyWithValue(theirs, "yes"))
 	})
 
-	// What the core has put there goes all the same, whatever the Node says of others.
+	// What the core has put there is removed all the same, whatever the Node records of others.
 	f.patchMachine(func(m *clusterv1.Machine) { delete(m.Labels, ours) })
 	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
 		g.Expect(n.Labels).NotTo(HaveKey(ours))
@@ -151,7 +151,7 @@ func TestTheRecordCostsNoRequest(t *testing.T) {
 			f.awaitsNothing()
 			writes := map[string]int{}
 			for _, request := range core.Requests.Writes("/" + f.machine.Name) {
-				// Who has not read the own last write yet, and is refused, begins again; TestBudget holds that to none.
+				// A core that has not read its own last write yet, and is refused, begins again; TestBudget limits that to none.
 				if request.Status == http.StatusOK {
 					writes[kindOf(request.Path)]++
 				}

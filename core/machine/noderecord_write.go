@@ -131,7 +131,7 @@ func (t *turns) had(key types.NamespacedName, machine, node types.UID) bool {
 	return node != "" && t.of[key] == turn{machine, node}
 }
 
-// forget drops what is remembered of a Machine that is gone.
+// forget drops what is remembered of a Machine that no longer exists.
 func (t *turns) forget(key types.NamespacedName) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -132,7 +132,7 @@ func TestNodeOfAnotherCore(t *testing.T) {
 	})
 }
 
-// TestRecordThatIsRefused: without the record the Node is not changed, and the Machine says so in the words of the API server,
+// TestRecordThatIsRefused: without the record the Node is not changed, and the Machine reports it in the words of the API server,
 // also when it is the first. A Machine without a record is not linked: the next core would believe its Node.
 func TestRecordThatIsRefused(t *testing.T) {
 	t.Parallel()

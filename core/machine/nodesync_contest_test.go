@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// TestAFightOverTheNodeIsReported: what is held back since somebody undoes it is tried again when it may be, and the Machine says
+// TestAFightOverTheNodeIsReported: what is held back since another writer undoes it is tried again when it may be, and the Machine reports
 // who undoes what.
 func TestAFightOverTheNodeIsReported(t *testing.T) {
 	const pause = 4 * time.Minute
@@ -42,7 +42,7 @@ func TestAFightOverTheNodeIsReported(t *testing.T) {
 }
 
 // TestASyncThatFindsAnotherNode: the Node was deleted and another one has its name. That is no failure of the synchronization: the
-// Machine looks again when the cache shows the other one.
+// Machine is reconciled again when the cache shows the other one.
 func TestASyncThatFindsAnotherNode(t *testing.T) {
 	f := newSyncing(t, func(client.WithWatch, client.Object, client.Patch) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "first", "field is immutable")})

@@ -33,7 +33,7 @@ func TestSyncNode(t *testing.T) {
 
 	g.Expect(SyncNode(node, first).Changed).To(BeFalse(), "nothing to write the second time")
 
-	// Somebody else's label of a managed domain stays; ours that is no longer desired goes; a changed value is set.
+	// Another owner's label of a managed domain stays; ours that is no longer desired goes; a changed value is set.
 	node.Labels["node.cluster.x-k8s.io/foreign"] = "stays"
 	node.Labels["node.cluster.x-k8s.io/a"] = "tampered"
 	second := DesiredNode{Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}, Identity: first.Identity, Record: result.Record}

@@ -94,7 +94,7 @@ func (f *syncing) healthy() (status, message string) {
 	return string(found.Status) + "/" + found.Reason, found.Message
 }
 
-// TestFirstSyncThatFails: whatever refuses the first synchronization, the Machine says so in the refuser's words, since
+// TestFirstSyncThatFails: whatever refuses the first synchronization, the Machine reports it in the API server's words, since
 // when, and is not healthy; it is tried again less and less often, not by a hot loop.
 func TestFirstSyncThatFails(t *testing.T) {
 	drop := func(c client.WithWatch, obj client.Object, p client.Patch) error {

@@ -42,7 +42,7 @@ func (o *observations) has(key types.NamespacedName, machine types.UID, ref clus
 	return have != nil && have.machine == machine && have.refs[ref]
 }
 
-// forget drops what is remembered of a Machine that is gone.
+// forget drops what is remembered of a Machine that no longer exists.
 func (o *observations) forget(key types.NamespacedName) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -34,7 +34,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 // ownerLabels are the labels of Machines that something else than the Cluster owns.
 var ownerLabels = []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
-// clusterRetry is how soon a Machine is reconciled again whose Cluster is gone and still in the cache.
+// clusterRetry is when a Machine is requeued whose Cluster is deleted but still in the cache.
 const clusterRetry = time.Second
 
 // adopt sets the cluster label of the Machine and makes the Cluster its owner, unless it has another one. A reference to the Cluster
@@ -65,7 +65,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
 	case err != nil:
 		return outcome.FromError(err)
 	case live == nil:
-		// The cache shows a Cluster that is gone: with it as its owner the Machine would be deleted as well.
+		// The cache shows a Cluster that no longer exists: with it as its owner the Machine would be deleted as well.
 		s.quiet = true
 		return outcome.WaitFor(clusterRetry)
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestAClusterOfThePastOwnsNoMachine: the cache still has a Cluster that is gone, or that was recreated. The garbage
+// TestAClusterOfThePastOwnsNoMachine: the cache still has a Cluster that no longer exists, or that was recreated. The garbage
 // collector would delete a Machine that it owned, and its instance with it.
 func TestAClusterOfThePastOwnsNoMachine(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestObjectsOfSomebodyElse: an object that another controller owns is left alone and named, on either side, and the
-// Machine goes on when it is let go.
+// Machine continues when it is released.
 func TestObjectsOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {

@@ -28,7 +28,7 @@ var (
 	hasNoFinalizer = func(m *clusterv1.Machine) { m.Finalizers = []string{"example.com/foreign"} }
 )
 
-// made makes a Machine that has collected these.
+// made builds a Machine with these facts.
 func made(has ...func(*clusterv1.Machine)) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{clusterv1.MachineFinalizer}}}
 	for _, part := range has {

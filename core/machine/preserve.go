@@ -20,13 +20,13 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// PreservedCondition of a Machine says that it is kept for inspection, until when, and what it was of.
+// PreservedCondition of a Machine reports that it is kept for inspection, until when, and what it belonged to.
 const PreservedCondition = "Preserved"
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=delete
 
 // reconcilePreserved deletes a preserved Machine when its time is over, or a user says so. A time that cannot be read is no time: what
-// somebody wanted to keep is kept.
+// a user wanted to keep is kept.
 func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.Outcome {
 	if !machines.Preserved(s.Object) {
 		return outcome.Continue()
@@ -42,7 +42,7 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 	preconditions := client.Preconditions{UID: &s.Original.UID, ResourceVersion: ptr.To(s.Original.ResourceVersion)}
 	err := r.Client.Delete(ctx, s.Original.DeepCopy(), preconditions)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// Somebody was faster; the event of that brings the Machine back.
+		// Another write was faster; its event requeues the Machine.
 		return outcome.Wait()
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func preservationEnded(byUser bool, until time.Time) string {
 	return "The Machine is deleted: it was preserved until " + until.UTC().Format(time.RFC3339)
 }
 
-// preservedCondition says what is preserved and until when; none for other Machines.
+// preservedCondition reports what is preserved and until when; none for other Machines.
 func (s *scope) preservedCondition() metav1.Condition {
 	if !machines.Preserved(s.Object) {
 		return metav1.Condition{}
@@ -81,7 +81,7 @@ func (s *scope) preservedCondition() metav1.Condition {
 		until.UTC().Format(time.RFC3339), of, machines.PreserveUntilAnnotation)+s.refusedCordon())
 }
 
-// refusedCordon is a line that says that the Node of a preserved Machine goes on taking pods, since it cannot be written.
+// refusedCordon is a line that reports that the Node of a preserved Machine still takes pods, since it cannot be written.
 func (s *scope) refusedCordon() string {
 	if s.node == nil || s.sync.err == nil || !syncPreserved(s.node.DeepCopy(), true) {
 		return ""
@@ -112,7 +112,7 @@ func syncPreserved(node *corev1.Node, preserved bool) (changed bool) {
 	return true
 }
 
-// preserveByNode takes the annotation over that somebody has set on the Node, if the operator allows that: the Node's kubelet may set
+// preserveByNode copies the annotation that a user has set on the Node, if the operator allows that: the Node's kubelet may set
 // it as well.
 func (s *scope) preserveByNode() {
 	if !s.options.PreserveByNode || s.node == nil || machines.Preservation(s.Object) != "" {

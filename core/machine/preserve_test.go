@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAPreservedMachine: its Node takes no more pods, it says until when it stays, and goes when that time is over, by itself or by hand.
+// TestAPreservedMachine: its Node takes no more pods, it reports until when it stays, and is deleted when that time is over, or manually.
 func TestAPreservedMachine(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]map[string]string{

@@ -59,7 +59,7 @@ type Reconciler struct {
 	syncs syncAttempts
 	// turns are the Nodes that this process has initialized.
 	turns turns
-	// drains are the drains that are over, of Machines that are not gone yet.
+	// drains are the drains that are over, of Machines that still exist.
 	drains finishedDrains
 	// observations are the referenced objects that have been read.
 	observations observations

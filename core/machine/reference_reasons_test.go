@@ -20,7 +20,7 @@ import (
 	"millwright.dev/test/fuzzinput"
 )
 
-// given are reasons that the objects behind the references are made up to have.
+// given are invented reasons of the objects behind the references.
 var given = []string{"Good", "Text"}
 
 // TestReferenceReasonsOfEachCondition makes up Machines, and compares the reasons that each condition comes to have with

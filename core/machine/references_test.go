@@ -13,7 +13,7 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestWrongReferences covers what can be wrong about a reference: the condition says so, nothing loops, and the
+// TestWrongReferences covers what can be wrong about a reference: the condition reports it, nothing loops, and the
 // event that mends it is enough.
 func TestWrongReferences(t *testing.T) {
 	t.Parallel()

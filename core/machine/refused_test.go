@@ -118,7 +118,7 @@ func (f *fixture) awaitsNothingBut(attempts int) {
 	}).WithTimeout(timeout).Should(Succeed())
 }
 
-// TestLaterSyncThatIsRefusedIsSeen: the Node serves Pods already, so the Machine stays Ready, and says what is wrong.
+// TestLaterSyncThatIsRefusedIsSeen: the Node serves Pods already, so the Machine stays Ready, and reports what is wrong.
 func TestLaterSyncThatIsRefusedIsSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -243,7 +243,7 @@ func TestMachineWhoseFinalizerIsRefusedReportsIt(t *testing.T) {
 	})
 }
 
-// TestRefusedLabelOfARunningMachineIsSeen: it serves on, and says what is wrong; its end is refused likewise.
+// TestRefusedLabelOfARunningMachineIsSeen: it continues to serve, and reports what is wrong; its deletion is refused likewise.
 func TestRefusedLabelOfARunningMachineIsSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -148,7 +148,7 @@ func TestDrainSurvivesARestart(t *testing.T) {
 	f.eventuallyGone(node)
 }
 
-// TestTargetOutOfReach: a Machine waits for a target cluster that does not answer, and says so.
+// TestTargetOutOfReach: a Machine waits for a target cluster that does not answer, and reports it.
 func TestTargetOutOfReach(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -129,8 +129,8 @@ func (r *Reconciler) newScope(ctx context.Context, machine *clusterv1.Machine) (
 	return s, r.readOwners(ctx, s)
 }
 
-// readOwners reads the MachineSet and the MachineDeployment of the Machine. That one of them is gone already is no error: a Machine
-// can outlive its owner while it is being deleted.
+// readOwners reads the MachineSet and the MachineDeployment of the Machine. That one of them is deleted already is no error: a
+// Machine can outlive its owner while it is being deleted.
 func (r *Reconciler) readOwners(ctx context.Context, s *scope) error {
 	owner := metav1.GetControllerOf(s.Original)
 	if owner == nil || owner.Kind != "MachineSet" {

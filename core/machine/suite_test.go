@@ -142,7 +142,7 @@ func (f *fixture) awaitsNothing() {
 }
 
 // wakesNobody sees that a change has no Machine of the test reconciled. One that is reconciled by itself meanwhile, at a deadline from its
-// creation, is no reason to fail: the change is made again then.
+// creation, is no reason to fail: the change is repeated then.
 func (f *fixture) wakesNobody(change func()) {
 	f.t.Helper()
 	f.awaitsNothing()

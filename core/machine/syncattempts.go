@@ -21,7 +21,7 @@ const (
 )
 
 // syncAttempts remembers the changes of Nodes that failed, so that each is tried again less and less often, whatever
-// wakes the Machine. Another change is tried soon. The zero value is ready for use.
+// enqueues the Machine. Another change is tried soon. The zero value is ready for use.
 type syncAttempts struct {
 	mutex  sync.Mutex
 	failed map[types.NamespacedName]*syncAttempt
@@ -95,7 +95,7 @@ func (a *syncAttempt) pause() time.Duration {
 	return pause
 }
 
-// forget drops what is known of a Machine whose Node is synchronized, or that is gone.
+// forget drops what is known of a Machine whose Node is synchronized, or that no longer exists.
 func (a *syncAttempts) forget(key types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -51,7 +51,7 @@ func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []cor
 }
 
 // propagate adds the taints of the Machine to the list. Which Always ones came from the Machine is kept in an
-// annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that somebody
+// annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that a user
 // has set before the Machine asked for the very same stays theirs; those that the Node was registered with are the
 // Machine's, which the record names from the beginning.
 func propagate(node *corev1.Node, taints []corev1.Taint, desired DesiredNode) []corev1.Taint {

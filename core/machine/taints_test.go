@@ -51,7 +51,7 @@ func TestSyncTaints(t *testing.T) {
 			[]corev1.Taint{taint("a", "1")}, ""},
 		{"registered with it", []corev1.Taint{taint("a", "1")}, absent, []clusterv1.MachineTaint{always("a", "1")},
 			[]corev1.Taint{taint("a", "1")}, "a:NoSchedule"},
-		// Cluster API's core gives up on the Node for ever when somebody has garbled the annotation.
+		// Cluster API's core gives up on the Node permanently when a user has garbled the annotation.
 		{"garbled annotation", []corev1.Taint{taint("foreign", "")}, "what:is:this,,b", []clusterv1.MachineTaint{always("a", "1")},
 			[]corev1.Taint{taint("foreign", ""), taint("a", "1")}, "a:NoSchedule"},
 	}
@@ -101,7 +101,7 @@ func TestOutdatedRevision(t *testing.T) {
 		{"a set without revision", "", "2", true},
 		{"no revisions at all", "", "", false},
 		{"no revision of the deployment", "1", "", false},
-		// Cluster API's core leaves the Node out of step for ever when somebody has garbled an annotation.
+		// Cluster API's core leaves the Node out of step permanently when a user has garbled an annotation.
 		{"garbled", "one", "2", false},
 	}
 	for _, test := range tests {

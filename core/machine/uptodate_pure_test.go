@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// TestPureUpToDate: the condition is of Machines under a MachineDeployment, and says what keeps one from being up to date.
+// TestPureUpToDate: the condition is of Machines under a MachineDeployment, and reports what keeps one from being up to date.
 func TestPureUpToDate(t *testing.T) {
 	owned := func(upToDate bool) func(*scope) {
 		return func(s *scope) {
@@ -61,8 +61,8 @@ func TestPureUpToDate(t *testing.T) {
 	}
 }
 
-// TestNodeInfoThatIsNoText: a Node may report anything, which API servers take over protobuf. In the JSON of a Machine it would be another text,
-// and a change at each reconcile.
+// TestNodeInfoThatIsNoText: a Node may report anything, which API servers take over protobuf. In the JSON of a Machine it would be another
+// text, and a change at each reconcile.
 func TestNodeInfoThatIsNoText(t *testing.T) {
 	g := NewWithT(t)
 	reported := corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "a\xff\xfeb", Swap: &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)}}

@@ -32,7 +32,7 @@ func (d *draft) scaleProportionally() {
 	}
 }
 
-// growShares lets the sets grow towards the goal as far as there is room: Machines count until they are deleted. It
+// growShares lets the sets grow towards the goal as far as there is room: Machines count until they are gone. It
 // reports whether that was anything; what is left may still fit when it is shared again.
 func (d *draft) growShares(goal, limit int) bool {
 	for ; goal > d.surplus(0) && len(d.sets) > 0; goal-- {

@@ -95,7 +95,7 @@ func TestPlan(t *testing.T) {
 		"on delete: what is not there yet is given up before others": {onDelete(rolling(3, 0, 0, set("a", 2, 0, 2), set("b", 2, 0, 1, current))), -1, map[string]int{"b": 1}},
 		"on delete: what is not available goes before what serves":   {onDelete(rolling(3, 0, 0, set("a", 2, 0, 2), set("b", 2, 1, 1, current))), -1, map[string]int{"b": 1}},
 
-		// The surge is counted over what exists: Machines that are being deleted count until they are deleted, whichever
+		// The surge is counted over what exists: Machines that are being deleted count until they are gone, whichever
 		// set they are of (Cluster API's fix 5f4d95e8, which v1.14.2 does not have).
 		"surge: a deleting Machine of the outdated set takes the room": {rolling(3, 1, 0, set("a", 2, 1, 2, going(1)), set("b", 1, 0, 1, current)), -1, nil},
 		"surge: a deleting Machine of the current set does too":        {rolling(3, 1, 0, set("a", 2, 0, 2), set("b", 2, 1, 1, current, going(1))), -1, nil},

@@ -42,7 +42,7 @@ func (d *draft) growCurrent() {
 	}
 }
 
-// roomFor is how many Machines a set may have beside those of the others. Machines count until they are deleted.
+// roomFor is how many Machines a set may have beside those of the others. Machines count until they are gone.
 func (d *draft) roomFor(set *setView, surge int) int {
 	return d.replicas + surge - (d.total() - set.existing())
 }

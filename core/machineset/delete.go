@@ -7,7 +7,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// deleteAll deletes all Machines of the set and waits until they are deleted: each brings a watch event.
+// deleteAll deletes all Machines of the set and waits until they are gone: each brings a watch event.
 func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 	if err := r.verify(ctx, s); err != nil {
 		return outcome.FromError(err)

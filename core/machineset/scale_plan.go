@@ -16,7 +16,7 @@ type ScalePlan struct {
 	Reason string
 }
 
-// PlanScale compares the Machines that exist with those that shall. A Machine counts until it is deleted, also
+// PlanScale compares the Machines that exist with those that shall. A Machine counts until it is gone, also
 // while it is being deleted: its replacement is created only then, so that quotas and surges are kept.
 func PlanScale(set *clusterv1.MachineSet, replicas int, all []*clusterv1.Machine) ScalePlan {
 	surplus := len(all) - replicas

@@ -87,7 +87,7 @@ func (a *Authority) Make(cluster, server string, now time.Time) ([]byte, error) 
 }
 
 // Renew returns the kubeconfig with a new client certificate, and nil while it is good. next is when to look again; zero if never, as where
-// the client certificate is not one that a core has made with this authority: then the kubeconfig is somebody else's.
+// the client certificate is not one that a core has issued with this authority: then the kubeconfig has another owner.
 func (a *Authority) Renew(content []byte, now time.Time) (renewed []byte, next time.Time, err error) {
 	config, name := load(content)
 	if config == nil || !a.made(config.AuthInfos[name]) {
@@ -123,7 +123,7 @@ func load(content []byte) (*clientcmdapi.Config, string) {
 	return config, name
 }
 
-// made reports whether the client certificate is one that a core makes with this authority.
+// made reports whether the client certificate is one that a core issues with this authority.
 func (a *Authority) made(info *clientcmdapi.AuthInfo) bool {
 	certificates, err := cert.ParseCertsPEM(info.ClientCertificateData)
 	if err != nil {

@@ -21,7 +21,7 @@ type Stage string
 const (
 	// Leaving means that the pod is still ending.
 	Leaving Stage = "leaving"
-	// Detaching means that the pod has gone, and the volume is attached to the Node.
+	// Detaching means that the pod is gone, and the volume is attached to the Node.
 	Detaching Stage = "detaching"
 	// Stuck means that detaching has taken too long, and is not waited for any more.
 	Stuck Stage = "stuck"
@@ -67,7 +67,7 @@ func Move(before map[string]Handover, s State) map[string]Handover {
 	return after
 }
 
-// next is the stage of a volume whose pod has gone. goesOn is false when the handover is over.
+// next is the stage of a volume whose pod is gone. goesOn is false when the handover is over.
 func (h Handover) next(name string, s State) (next Handover, goesOn bool) {
 	_, attached := s.Attached[name]
 	switch {
@@ -100,7 +100,7 @@ type Arriving struct {
 // Resume finds the handovers that were under way when the drain was interrupted, as by a restart: volumes
 // that are attached to the Node although no pod on it uses them, and volumes that since the drain began have been
 // assigned to another Node and are not attached there yet. The latter may belong to another drain; then it waits
-// for a moment in vain.
+// for a moment without success.
 func Resume(s State, began time.Time, arriving []Arriving) map[string]Handover {
 	found := map[string]Handover{}
 	for name, since := range s.Attached {
