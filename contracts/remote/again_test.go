@@ -156,8 +156,8 @@ func TestAProbeThatHangs(t *testing.T) {
 	p.Expect(p.probes.Load()).To(BeEquivalentTo(1))
 }
 
-// TestARequestThatFailsHasAProbeSent: what breaks between two probes is known when somebody else has noticed. That whoever has asked gives
-// up says nothing.
+// TestARequestThatFailsHasAProbeSent: what breaks between two probes is known once a request has noticed it. A caller that
+// gives up proves nothing.
 func TestARequestThatFailsHasAProbeSent(t *testing.T) {
 	p := newProbed(t)
 	p.pass(3*time.Second, time.Second)

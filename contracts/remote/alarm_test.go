@@ -27,7 +27,7 @@ func TestAlarms(t *testing.T) {
 	g.Expect(earliest(in(3), in(-1))).To(BeZero(), "what is due already is due now")
 }
 
-// TestForeign: a Secret with the name of a kubeconfig that somebody else wrote connects nothing.
+// TestForeign: a Secret with the name of a kubeconfig that has another owner connects nothing.
 func TestForeign(t *testing.T) {
 	owner := func(version string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n"}, {APIVersion: version, Kind: "KubeadmConfig", Name: "k"}}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of one answer of a target cluster: whoever owns the kubeconfig Secret decides what answers,
+	// maxAnswer bounds what is read of one answer of a target cluster: anyone who owns the kubeconfig Secret decides what answers,
 	// and an answer without an end would take the memory of all. A list of 10,000 Nodes in JSON is about as large.
 	maxAnswer = 256 << 20
 	// maxObject bounds the answers to writes, of which many are under way at once: each is one object, and etcd's are smaller.

@@ -36,7 +36,7 @@ func endless(t *testing.T, total int) (server *httptest.Server, sent *atomic.Int
 	return server, sent
 }
 
-// TestAnAnswerWithoutEndIsCut: whoever owns a kubeconfig Secret decides what answers, and must not take the memory of all.
+// TestAnAnswerWithoutEndIsCut: anyone who owns a kubeconfig Secret decides what answers, and must not take the memory of all.
 func TestAnAnswerWithoutEndIsCut(t *testing.T) {
 	g := NewWithT(t)
 	server, sent := endless(t, 2*maxAnswer>>20)
@@ -62,7 +62,7 @@ func TestAnAnswerWithoutEndIsCut(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("larger than 256 MiB")), "drains have the same bound")
 }
 
-// TestAWatchIsBoundedByItsWindow: a watch may go on for ever, and may not deliver everything at once.
+// TestAWatchIsBoundedByItsWindow: a watch may continue for ever, and may not deliver everything at once.
 func TestAWatchIsBoundedByItsWindow(t *testing.T) {
 	g := NewWithT(t)
 	read := func(window time.Duration) error {

@@ -78,7 +78,7 @@ func (c *Connection) Clusters() []types.NamespacedName {
 func (c *Connection) NotifyConnectivity() { c.runner.connections.connectivityChanged(c.runner) }
 
 // AwaitHandOut waits until Connections hand the connection out, and returns false when it ends before. It is for what an Attachment
-// reads only once: whoever asks Connections earlier finds no connection.
+// reads only once: a caller that asks Connections earlier finds no connection.
 func (c *Connection) AwaitHandOut() bool {
 	select {
 	case <-c.handedOut:

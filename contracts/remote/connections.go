@@ -125,7 +125,7 @@ func (c *Connections) known() []*runner {
 	return slices.Collect(maps.Values(c.runners))
 }
 
-// OnConnectivity has f called when a connection is made or lost, and when the reason why there is none changes.
+// OnConnectivity registers f to be called when a connection is made or lost, and when the reason why there is none changes.
 // f must not block.
 func (c *Connections) OnConnectivity(f func(cluster types.NamespacedName)) {
 	c.subscribers.Lock()
@@ -244,7 +244,7 @@ func (c *Connections) Remove(cluster types.NamespacedName) {
 	}
 }
 
-// Close ends all connections for good and waits until their goroutines are gone.
+// Close ends all connections permanently and waits until their goroutines have ended.
 func (c *Connections) Close() {
 	c.mutex.Lock()
 	c.closed = true

@@ -12,8 +12,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestDialsKeepTheirDistance: an API server that is down is dialled after a delay that grows, by nothing sooner: neither by the failure of the
-// probe of each attempt nor by requests over the connection that was lost. Each attempt reads the kubeconfig from the management API server.
+// TestDialsKeepTheirDistance: an API server that is down is dialled after a delay that grows, and nothing dials it sooner: neither by the
+// failure of the probe of each attempt nor by requests over the connection that was lost. Each attempt reads the kubeconfig from the
+// management API server.
 func TestDialsKeepTheirDistance(t *testing.T) {
 	for name, connectedBefore := range map[string]bool{"never connected": false, "connected before": true} {
 		t.Run(name, func(t *testing.T) {

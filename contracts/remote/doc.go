@@ -2,6 +2,6 @@
 // provider use the same ones, with the same bounds.
 //
 // Each Cluster has one goroutine that dials with the kubeconfig Secret `<cluster>-kubeconfig`, probes the API server, and dials
-// again when needed. A cluster that does not answer delays nobody but itself. The goroutine and all that it started end
+// again when needed. A cluster that does not answer delays nothing but itself. The goroutine and all that it started end
 // with the Cluster. What a manager caches of target clusters it attaches to each connection, see Options.Attach.
 package remote

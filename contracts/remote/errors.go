@@ -20,7 +20,7 @@ const (
 )
 
 // NotConnectedError means that there is no connection to a target cluster at the moment, and why.
-// Whoever gets it waits: subscribers are notified when there is one.
+// A caller that gets it waits: subscribers are notified when there is a connection.
 type NotConnectedError struct {
 	// Reason is one of the constants above.
 	Reason string

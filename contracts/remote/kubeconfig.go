@@ -110,7 +110,7 @@ func Foreign(secret *corev1.Secret, cluster string) string {
 	return ""
 }
 
-// parse turns a kubeconfig into a client configuration. The kubeconfig belongs to whoever may write Secrets in
+// parse turns a kubeconfig into a client configuration. The kubeconfig belongs to anyone who may write Secrets in
 // the namespace of the Cluster, so it must not make this process run a program or read a file of its own.
 // Errors repeat nothing of the content.
 func parse(data []byte) (*rest.Config, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // maxMeasured is how many target clusters have metrics of their own: those with the most requests that wait or timed out.
-// Clusters can be created by whoever may, so there must not be metrics without end.
+// Any user with the right to can create Clusters, so the number of metrics must be bounded.
 const maxMeasured = 100
 
 var (

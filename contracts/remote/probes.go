@@ -17,7 +17,7 @@ const (
 	answerTimeout = 2 * time.Second
 )
 
-// probes says when a connection is probed, and when it is lost.
+// probes reports when a connection is probed, and when it is lost.
 type probes struct {
 	r *runner
 	// regular is the probe of each interval, extra one before that; the zero time for none.
@@ -73,7 +73,7 @@ func (p *probes) probe(ctx context.Context, connection *Connection) (refused boo
 	p.r.failed(err, p.asked)
 	var not *NotConnectedError
 	if errors.As(err, &not) && not.Reason == Unauthorized {
-		// An API server whose authenticator or authorizer is away for a moment refuses everybody. Each of these counts: it is not an
+		// An API server whose authenticator or authorizer is away for a moment refuses all requests. Each of these counts: it is not an
 		// API server that does not answer, and another kubeconfig is to be tried soon.
 		p.regular = p.r.alarm(min(p.refused.Step(), options.ProbeInterval))
 		return true, nil

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// TestAClusterThatReplacesAnother: a Cluster was deleted and created again before anybody looked. The connection to the target cluster of the
-// first is none to that of the second, whose kubeconfig is yet to come.
+// TestAClusterThatReplacesAnother: a Cluster was deleted and created again before a reconcile. The connection to the target cluster of
+// the first is none to that of the second, whose kubeconfig is yet to come.
 func TestAClusterThatReplacesAnother(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(target.Close)

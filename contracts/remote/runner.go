@@ -32,7 +32,7 @@ type runner struct {
 	// unanswered is what came of the latest probe of the connection; "" when it was answered. asked is when the first was sent that was not.
 	unanswered string
 	asked      time.Time
-	// kept is why the connection goes on although the kubeconfig that it was made with is not there any more.
+	// kept is why the connection continues although the kubeconfig that it was made with is not there any more.
 	kept string
 }
 
@@ -68,7 +68,7 @@ func (r *runner) run(ctx context.Context) {
 		}
 		backoff = r.options.dialBackoff()
 		err = r.watchOver(ctx)
-		// The subscribers are notified of the loss before the cache ends, and nobody is handed the old connection any more.
+		// The subscribers are notified of the loss before the cache ends, and no caller gets the old connection any more.
 		r.disconnected(ctx, err)
 		stop()
 	}
@@ -204,7 +204,7 @@ func (r *runner) rotated(ctx context.Context, connection *Connection) (rotated, 
 	return false, unusable.Reason == KubeconfigMissing && unusable.cause != nil
 }
 
-// keep records why the connection goes on with an earlier kubeconfig; nil that it does not.
+// keep records why the connection continues with an earlier kubeconfig; nil that it does not.
 func (r *runner) keep(ctx context.Context, unusable *NotConnectedError) {
 	message := ""
 	if unusable != nil {
@@ -224,7 +224,7 @@ func (r *runner) keep(ctx context.Context, unusable *NotConnectedError) {
 	r.connections.connectivityChanged(r)
 }
 
-// keptProblem returns why the connection goes on with an earlier kubeconfig; "" when it does not, or there is none.
+// keptProblem returns why the connection continues with an earlier kubeconfig; "" when it does not, or there is none.
 func (r *runner) keptProblem() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -18,7 +18,7 @@ type noticingTransport struct {
 	suspect func()
 }
 
-// RoundTrip sends a request. That whoever has sent it has given up says nothing.
+// RoundTrip sends a request. That the caller has given up proves nothing.
 func (t *noticingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err != nil && !errors.Is(request.Context().Err(), context.Canceled) {
@@ -31,7 +31,7 @@ func (t *noticingTransport) RoundTrip(request *http.Request) (*http.Response, er
 func (t *noticingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // suspect has the API server probed soon, while the connection is handed out: before that its probe has an answer of its own, and what was
-// sent over a lost one says nothing of the next. It never blocks.
+// sent over a lost one proves nothing about the next. It never blocks.
 func (c *Connection) suspect() {
 	if c.runner == nil || !closed(c.handedOut) || closed(c.ended) {
 		return

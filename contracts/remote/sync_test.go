@@ -32,8 +32,8 @@ func (r reads) Check(context.Context) error { return nil }
 func (r reads) Run(ctx context.Context)     { <-ctx.Done() }
 func (r reads) HasSynced() bool             { return *r.valid.Load() == r.from }
 
-// TestAKubeconfigThatIsRotatedWhileItIsRead: the old one was checked, and is taken back before anything was read by it. The new one is used at
-// once, and not once the time to read is over.
+// TestAKubeconfigThatIsRotatedWhileItIsRead: the old one was checked, and is taken back before anything was read by it. The new one is used
+// at once, and not once the time to read is over.
 func TestAKubeconfigThatIsRotatedWhileItIsRead(t *testing.T) {
 	g := NewWithT(t)
 	server := func() string {
@@ -67,7 +67,7 @@ func TestAKubeconfigThatIsRotatedWhileItIsRead(t *testing.T) {
 	g.Expect(attached.Load()).To(BeEquivalentTo(2))
 }
 
-// hangingSecrets has one kubeconfig for everybody; while hangs is set, no read is answered before its context ends.
+// hangingSecrets has one kubeconfig for all Clusters; while hangs is set, no read is answered before its context ends.
 type hangingSecrets struct {
 	client.Reader
 	content atomic.Pointer[string]
@@ -130,8 +130,8 @@ func TestAKubeconfigThatIsNotAnsweredWhileItIsRead(t *testing.T) {
 	g.Eventually(secrets.begun.Load).Should(BeNumerically(">", begun), "the change is not forgotten")
 }
 
-// TestAKubeconfigThatIsNotAnswered: the management API server hangs on the kubeconfig. A connection that there is goes on to be probed, and
-// where there is none the reason is reported.
+// TestAKubeconfigThatIsNotAnswered: the management API server hangs on the kubeconfig. A connection that there is continues to be probed,
+// and where there is none the reason is reported.
 func TestAKubeconfigThatIsNotAnswered(t *testing.T) {
 	g := NewWithT(t)
 	var down atomic.Bool

@@ -9,7 +9,7 @@ import (
 // Unanswered returns since when the API server of a cluster has not answered probes of the connection that there is, and what came of the
 // latest; the zero time while it answers, and while there is no connection: Get returns since when then. A connection is lost only after
 // Options.ProbeFailures, and what has been read over it is old long before that. It counts from when the first of the probes was sent: that
-// nobody had asked between the answer before and that one is no sign of an API server that does not answer, and one that is slow would
+// there was no request between the answer before and that one is no sign of an API server that does not answer, and one that is slow would
 // look as if it had not for a whole Options.ProbeInterval.
 func (c *Connections) Unanswered(cluster types.NamespacedName) (since time.Time, why string) {
 	found := c.find(cluster)

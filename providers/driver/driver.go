@@ -33,7 +33,7 @@ type Object interface {
 //
 // Observe, Delete and Cleanup take handles of one scope, at least one and at most Traits().BatchSize,
 // and answer about each of them in the order of the handles. They should make one call for all. What a handle leads to may be
-// somebody else's, since whoever may write the object may forge most of a handle: see Handle.
+// another owner's, since anyone who may write the object may forge most of a handle: see Handle.
 type Driver[M Object] interface {
 	// Traits returns what the kit has to know of the cloud as such. It never changes.
 	Traits() Traits
@@ -63,12 +63,12 @@ type Driver[M Object] interface {
 	// Observe reads instances of one scope from the cloud itself, past any cache: each by its handle's provider ID if there is
 	// one, else by the token or the name. An instance that has ceased to exist is returned as Terminated as long as the cloud
 	// knows it; after that, and for one that never was, the answer is of class NotFound. A handle with an operation but without
-	// a provider ID is of a launch that was accepted: as long as the operation goes on, the answer is an instance that is
+	// a provider ID is of a launch that was accepted: as long as the operation continues, the answer is an instance that is
 	// Pending, without a provider ID if it does not exist yet; once it has failed, an instance that is Failed, with Refused
 	// saying of which class the failure is, whether or not there is something of it. One handle that leads to nothing must not
-	// spoil the answers about the others. NotFound ends a Machine for good, unless Handle.Ending is set: it is no conclusion from a list that
-	// may lack more than it says. The provider ID in an answer is the instance's own, also if the handle has another
-	// one that leads to the instance.
+	// spoil the answers about the others. NotFound ends a Machine permanently, unless Handle.Ending is set: it is no conclusion from a list
+	// that may lack more than it says. The provider ID in an answer is the instance's own, also if the handle has another one that leads to
+	// the instance.
 	Observe(ctx context.Context, scope Scope, handles []Handle) []Answer[Instance]
 
 	// Delete asks the cloud to end instances of one scope and returns without waiting for them, with an error or nil for
@@ -78,9 +78,9 @@ type Driver[M Object] interface {
 	// end nothing but what the handles name; the caller has checked whose that is.
 	Delete(ctx context.Context, scope Scope, handles []Handle) []error
 
-	// Cleanup returns, for each handle, what was made with the instance and still exists: disks, network interfaces, addresses;
+	// Cleanup returns, for each handle, what was created with the instance and still exists: disks, network interfaces, addresses;
 	// empty once nothing is left. What the cloud does not end by itself it asks the cloud to end. It is called once the
-	// instance is gone, also if it never was: between two attempts and before the object is released, until nothing is left.
+	// instance no longer exists, also if it never was: between two attempts and before the object is released, until nothing is left.
 	// Only what carries the mark of the handle's owner counts, whichever attempt it is of, and only that may be ended.
 	Cleanup(ctx context.Context, scope Scope, handles []Handle) []Answer[[]string]
 
@@ -137,12 +137,12 @@ type UserDataStore[M Object] interface {
 	// there carries another mark or none. Create is called only after it has succeeded. The launch has no Placement.
 	StoreUserData(ctx context.Context, launch Launch[M]) error
 
-	// RemoveUserData ends what StoreUserData has made of the object that OwnerUID and Owner of the handle name, and nothing that does not
-	// carry their mark. It is nil once there is nothing left, also if there never was. It may be repeated at any time.
+	// RemoveUserData removes what StoreUserData has stored for the object that OwnerUID and Owner of the handle name, and nothing that does
+	// not carry their mark. It is nil once there is nothing left, also if there never was. It may be repeated at any time.
 	RemoveUserData(ctx context.Context, scope Scope, handle Handle) error
 }
 
-// LeftoverUserData is the Kind of a Leftover that is user data which StoreUserData has made.
+// LeftoverUserData is the Kind of a Leftover that is user data which StoreUserData has stored.
 const LeftoverUserData = "user data"
 
 // Remarker is implemented by drivers of clouds whose marks can be written after the launch. Its calls are of kind CallModify.

@@ -28,7 +28,7 @@ const (
 	ClassUnresolved Class = "Unresolved"
 	// ClassNotFound means that the instance that the call is about does not exist.
 	ClassNotFound Class = "NotFound"
-	// ClassConflict means that there is something of that name already; whose, is not said. The call has made nothing. The kit finds
+	// ClassConflict means that there is something of that name already; whose is unknown. The call has created nothing. The kit finds
 	// out what it is.
 	ClassConflict Class = "Conflict"
 	// ClassRefused means that the call has certainly had no effect, and that it may have one later: the cloud has answered

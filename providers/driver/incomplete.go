@@ -3,7 +3,7 @@ package driver
 import "errors"
 
 // Incomplete is the error of a list that lacks what is in some failure domains, which did not answer, and is whole otherwise. List and
-// ListLeftovers return it with what there is in the others; whoever takes it for any other error concludes nothing at all, which is
+// ListLeftovers return it with what there is in the others; a caller that takes it for any other error concludes nothing at all, which is
 // safe. A list that may lack anything else fails with another error.
 type Incomplete struct {
 	// Missing are the failure domains, as Instance.FailureDomain has them; one at least.

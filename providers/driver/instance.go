@@ -17,8 +17,8 @@ type Instance struct {
 	// ProviderID is the value of Node.spec.providerID that the cloud's own cloud-controller-manager
 	// sets. It identifies the instance throughout.
 	ProviderID string
-	// Incarnation tells the instance from later ones under the same ProviderID, where the cloud uses names again; empty elsewhere. What is
-	// to be ended is named by it in Handle, so that nobody else's is ended that has got the name meanwhile.
+	// Incarnation distinguishes the instance from later ones under the same ProviderID, where the cloud uses names again; empty elsewhere.
+	// What is to be ended is named by it in Handle, so that no instance of another owner is ended that has got the name meanwhile.
 	Incarnation string
 	// Token that the instance was launched with.
 	Token string
@@ -41,7 +41,7 @@ type Instance struct {
 	// Refused is why a launch that the cloud had accepted has failed, if that amounts to a refusal that came late: the instance
 	// is Failed, or the cloud ended, or is ending, it before it ran. Else empty. With class Capacity, Quota, Throttle,
 	// Auth, Unresolved or Refused there may be another attempt once nothing is left of this one; with any other the machine has
-	// failed for good.
+	// failed permanently.
 	Refused Class
 	// RefusedOnlyPlace is true if Refused is a shortage of the place's own, as in Error.OnlyPlace.
 	RefusedOnlyPlace bool

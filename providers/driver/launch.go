@@ -48,13 +48,13 @@ type Launch[M Object] struct {
 	RequestID string
 	// Name of the instance, where the traits of the cloud have a NameLimit: see Name. The attempts of one machine have the same.
 	Name string
-	// OwnerUID and the object's namespace and name mark the instance and its dependants as made for this object. It is
+	// OwnerUID and the object's namespace and name mark the instance and its dependants as created for this object. It is
 	// the UID that the object had when it was first launched (clusterctl move changes UIDs).
 	OwnerUID types.UID
 	// Owner is OwnerName of the object.
 	Owner string
 	// Attempt counts from 1. A new attempt begins only when the cloud has answered that the one before
-	// it made no instance, or that it has ended it before it ran.
+	// it created no instance, or that it has ended it before it ran.
 	Attempt int
 	// Lineage is the mark of the installation, see Lineage: what the launch makes carries it from its beginning, beside the mark of the
 	// object. Empty if there is none, which the driver passes on as it is. The repetition of a launch has the same.
@@ -71,8 +71,8 @@ type Launch[M Object] struct {
 	UserData []byte
 }
 
-// Handle finds an instance. All of it but Owner and Scope is read from the object and its launch record, which whoever may write the object
-// may forge, so whatever it leads to belongs to the object only if that carries the mark.
+// Handle finds an instance. All of it but Owner and Scope is read from the object and its launch record, which anyone who may write the
+// object may forge, so whatever it leads to belongs to the object only if that carries the mark.
 type Handle struct {
 	// Scope that the instance is in.
 	Scope Scope
@@ -89,17 +89,17 @@ type Handle struct {
 	Operation string
 	// Incarnation is that of the Instance that was looked at right before, in calls that end it; empty if it is not known.
 	Incarnation string
-	// Ending is true if whoever asks wants the instance to end, or to have ended, whatever has become of it. A driver need not find out why
-	// such a one is gone, and may take a complete list that lacks it for an answer.
+	// Ending is true if the caller wants the instance to end, or to have ended, whatever has become of it. A driver need not find out why
+	// such a one no longer exists, and may take a complete list that lacks it for an answer.
 	Ending bool
 	// Protected is true if the spec asks for protection from termination, which is lifted before the instance is terminated.
 	Protected bool
-	// Stored is true if user data that a UserDataStore has made of this owner is to be cleaned up as well. Only the collector of
+	// Stored is true if user data that a UserDataStore has stored for this owner is to be cleaned up as well. Only the collector of
 	// orphans sets it.
 	Stored bool
 	// OwnerUID that the instance is marked with: that which the object had at its first launch.
 	OwnerUID types.UID
-	// Owner that the instance is marked with: OwnerName of the object. Nobody else's object has it.
+	// Owner that the instance is marked with: OwnerName of the object. No other object has it.
 	Owner string
 }
 
@@ -111,7 +111,7 @@ func (h Handle) Matches(i Instance) bool {
 	return h.Token != "" && h.Token == i.Token
 }
 
-// Owns returns whether the instance carries the mark of the handle. Provider IDs, tokens and names prove nothing: whoever may write
+// Owns returns whether the instance carries the mark of the handle. Provider IDs, tokens and names prove nothing: anyone who may write
 // the object may claim any.
 func (h Handle) Owns(i Instance) bool {
 	return h.OwnerUID != "" && h.Owner != "" && h.OwnerUID == i.OwnerUID && (h.Owner == i.Owner || OwnerDigest(h.Owner) == i.Owner)

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Lineage says by which installation an instance was launched, or last taken over: which Cluster of which API server it belongs to, and
-// under which uninterrupted reign of a process over its record. An instance whose object is gone is ended only by an installation that
-// can show that both are its own, see package orphans.
+// Lineage records by which installation an instance was launched, or last taken over: which Cluster of which API server it belongs to, and
+// under which uninterrupted reign of a process over its record. An instance whose object no longer exists is ended only by an installation
+// that can show that both are its own, see package orphans.
 //
 // As text it is <UID of the Cluster>_<epoch>_<seconds since 1970, to the base of 36>: at most 63 characters, of which every cloud takes
 // all in a tag or a label.
@@ -20,7 +20,7 @@ type Lineage struct {
 	Cluster types.UID
 	// Epoch is the name of a reign: random, and never used again. It keeps apart management clusters of which one is a copy of the other.
 	Epoch string
-	// At is when the mark was made, by the clock of the process that made it, in whole seconds.
+	// At is when the mark was written, by the clock of the process that wrote it, in whole seconds.
 	At time.Time
 }
 

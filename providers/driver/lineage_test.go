@@ -20,7 +20,7 @@ func TestLineage(t *testing.T) {
 	g.Expect(parsed).To(Equal(l))
 }
 
-// What is no lineage belongs to nobody here, and must not get into requests.
+// What is no lineage belongs to no installation here, and must not get into requests.
 func TestTextsThatAreNoLineage(t *testing.T) {
 	for _, text := range []string{
 		"", "u", "u_e", "u_e_", "_e_1", "u__1", "U_e_1", "u_e_1_2", "u_*_1", "u_e_?", "u/../v_e_1", "u_e_1\n", " u_e_1", "u_e_zzzzzzzz",

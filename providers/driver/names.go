@@ -57,8 +57,8 @@ func Name(machine string, limit int) string {
 }
 
 // Token is the token of the launch of an object, at most 64 characters: owner is its namespace/name, uid the one that it had at its first
-// launch. Whoever forges the launch record of another object does not get that object's token, with which the cloud would refuse it its
-// launch or give it an instance of somebody else. Empty without a UID.
+// launch. Anyone who forges the launch record of another object does not get that object's token, with which the cloud would refuse it its
+// launch or give it an instance of another owner. Empty without a UID.
 func Token(owner string, uid types.UID, attempt int) string {
 	if uid == "" {
 		return ""

@@ -16,7 +16,7 @@ type Traits struct {
 	// it does not.
 	NameLimit int
 
-	// NamesByDomain is true if a name is taken in one failure domain only. Then a machine whose name somebody else has there goes to another
+	// NamesByDomain is true if a name is taken in one failure domain only. Then a machine whose name another owner has there goes to another
 	// one, if its spec allows that; else it waits for the name.
 	NamesByDomain bool
 

@@ -46,7 +46,7 @@ func TestWithoutABulkheadAllEnter(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanTheShareAtOnce: whoever enters and leaves at the same time.
+// TestNoMoreThanTheShareAtOnce: whichever callers enter and leave at the same time.
 func TestNoMoreThanTheShareAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	b := bulkhead.ForWorkers[int](12)
@@ -125,7 +125,7 @@ func TestWhoIsTurnedAwayIsWoken(t *testing.T) {
 	g.Expect(woken).To(HaveLen(4), "nobody waits for b")
 }
 
-// TestWithoutWakingNobodyWaits: whoever is turned away tries again by itself.
+// TestWithoutWakingNobodyWaits: a caller that is turned away tries again by itself.
 func TestWithoutWakingNobodyWaits(t *testing.T) {
 	g := NewWithT(t)
 	b := bulkhead.ForWorkers[string](1)

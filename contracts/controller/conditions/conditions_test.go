@@ -106,8 +106,8 @@ func TestMessagesFit(t *testing.T) {
 	g.Expect(conditions.Cut("\x80\x80\x80\x80\x80", 4)).To(Equal("…"), "what is no text at all has no character to end with")
 }
 
-// TestAMessageThatIsNoText: a Node may say anything, since API servers take it as it is; in JSON, as which conditions are written, it would be
-// another text, and a change each time.
+// TestAMessageThatIsNoText: a Node may say anything, since API servers take it as it is; in JSON, as which conditions are written, it would
+// be another text, and a change each time.
 func TestAMessageThatIsNoText(t *testing.T) {
 	g := NewWithT(t)
 	broken := conditions.False("T", "R", "a\xff\xfeb")

@@ -20,7 +20,7 @@ type Older struct {
 	As clusterv1.ConditionType
 }
 
-// act are reasons of False that nothing but somebody's doing will end.
+// act are reasons of False that end only when a user or another controller acts.
 var act = []string{
 	clusterv1.ObjectDeletedReason, clusterv1.ObjectDoesNotExistReason, clusterv1.MachineNodeDeletedReason,
 	clusterv1.InternalErrorReason, clusterv1.InvalidConditionReportedReason,

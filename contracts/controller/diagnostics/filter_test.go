@@ -113,7 +113,7 @@ func TestFilterWithoutAnAPIServer(t *testing.T) {
 	g.Expect(status(handler, http.MethodGet, "/metrics", "Bearer any")).To(Equal(http.StatusInternalServerError))
 }
 
-// counting answers that nobody has the token, and counts how often it is asked.
+// counting answers that no user has the token, and counts how often it is asked.
 type counting struct {
 	authenticationclient.TokenReviewInterface
 	asked int

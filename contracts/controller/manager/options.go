@@ -113,7 +113,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.KubeAPIBurst, "kube-api-burst", 200, "Requests to the management API server that may exceed the rate for a moment.")
 }
 
-// Validate says what is wrong with the flags.
+// Validate reports what is wrong with the flags.
 func (o *Options) Validate() error {
 	if _, err := o.Diagnostics.TLS(); err != nil {
 		return err
@@ -215,7 +215,7 @@ func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
 }
 
 // Bounds of the delay after a reconcile that failed, which doubles. The upper one is less than controller-runtime's quarter of an
-// hour: after a long outage of an API server everything should go on within a minute.
+// hour: after a long outage of an API server everything should continue within a minute.
 const minRetry, maxRetry = 5 * time.Millisecond, time.Minute
 
 // ControllerOptions are the options of a controller with so many workers, whose queue holds requests of type R.

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestRetriesAreBounded: after an outage everything goes on within a minute.
+// TestRetriesAreBounded: after an outage everything continues within a minute.
 func TestRetriesAreBounded(t *testing.T) {
 	g := NewWithT(t)
 	options := ControllerOptions[reconcile.Request](7)

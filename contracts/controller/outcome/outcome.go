@@ -31,7 +31,7 @@ func Continue() Outcome { return Outcome{} }
 // Wait means that something else must happen first, and that a watch brings the object back when it has.
 func Wait() Outcome { return Outcome{waiting: true} }
 
-// WaitFor is Wait with a deadline, d from now, at which the object is looked at again in any case.
+// WaitFor is Wait with a deadline, d from now, at which the object is reconciled again in any case.
 // A duration that is not positive means at once.
 func WaitFor(d time.Duration) Outcome {
 	return Outcome{waiting: true, after: max(d, time.Millisecond)}

@@ -92,7 +92,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestTheOnlyFailureIsPassedOn: as it is, so that whoever gets it can ask what it is.
+// TestTheOnlyFailureIsPassedOn: as it is, so that the caller can examine it.
 func TestTheOnlyFailureIsPassedOn(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(outcome.FromError(conflict).And(outcome.Continue()).Err()).To(BeIdenticalTo(conflict))

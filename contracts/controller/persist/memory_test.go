@@ -15,7 +15,7 @@ import (
 )
 
 // TestWhatIsRemembered: nothing grows with the objects that come and go. A write that the cache has not shown is remembered for longer: the
-// object may still be there, and whoever reconciles it must find out that the cache is behind.
+// object may still be there, and its next reconcile must find out that the cache is behind.
 func TestWhatIsRemembered(t *testing.T) {
 	g := NewWithT(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())

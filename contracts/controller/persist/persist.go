@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Written says which patches were sent and succeeded.
+// Written reports which patches were sent and succeeded.
 type Written struct {
 	// Object is true when metadata or spec were patched.
 	Object bool
@@ -48,7 +48,7 @@ func Status[O client.Object, S any](ctx context.Context, c client.Client, base, 
 	return patchStatus(ctx, c, base, after, status, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// OwnStatus is Status for kinds whose status nobody else writes: the patch cannot lose a race, so that a write of the spec
+// OwnStatus is Status for kinds whose status nothing else writes: the patch cannot lose a race, so that a write of the spec
 // meanwhile, by another controller or a user, costs no second attempt. A status is about the generation that it names.
 func OwnStatus[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S) (bool, error) {
 	return patchStatus(ctx, c, base, after, status, client.MergeFrom(base))

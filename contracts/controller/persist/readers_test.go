@@ -13,7 +13,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// TestAnotherReaderTakesNoEvent holds that a reconcile which was turned away is woken by the event of the write, although another
+// TestAnotherReaderTakesNoEvent checks that a reconcile which was turned away is woken by the event of the write, although another
 // controller, whose handler was called first, has seen the version in the cache before.
 func TestAnotherReaderTakesNoEvent(t *testing.T) {
 	g := NewWithT(t)

@@ -70,7 +70,7 @@ func (v *Versions) Wrote(obj client.Object) {
 }
 
 // Failed takes in that a write of the object, as it was before, failed. If it may have taken effect all the same, each newer version
-// wakes a reconcile until a write succeeds.
+// triggers a reconcile until a write succeeds.
 func (v *Versions) Failed(before client.Object, err error) {
 	if !mayHaveTakenEffect(err) {
 		return
@@ -134,7 +134,7 @@ func (w *write) shownBy(obj client.Object) bool {
 // rest is for how long the cache is waited for; not positive when that is over.
 func (w *write) rest(now time.Time) time.Duration { return w.at.Add(staleFor).Sub(now) }
 
-// over reports whether nobody needs to know of a write any more: the cache has shown it, or does not come to that.
+// over reports whether a write need not be remembered any more: the cache has shown it, or does not come to that.
 func (w *write) over(now time.Time) bool {
 	age := now.Sub(w.at)
 	return age >= unclearFor || (age >= staleFor && (w.seen || w.last))
@@ -213,7 +213,7 @@ func (v *Versions) saw(obj client.Object) bool {
 	return awaited || isUnclear
 }
 
-// Forget drops what is remembered of an object that is gone.
+// Forget drops what is remembered of an object that no longer exists.
 func (v *Versions) Forget(uid types.UID) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -228,7 +228,7 @@ func (v *Versions) now() time.Time {
 	return v.Clock.Now()
 }
 
-// older is false for versions that cannot be compared, as one that is not known: they never hold anybody up.
+// older is false for versions that cannot be compared, as one that is not known: they never hold anything up.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

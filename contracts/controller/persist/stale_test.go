@@ -43,8 +43,8 @@ func TestVersions(t *testing.T) {
 	g.Expect(versions.Behind(at("9"))).To(BeZero(), "what cannot be compared never blocks")
 }
 
-// TestAWriteWithoutAnAnswer: nobody knows whether it took effect. Whoever reconciles before the cache shows that it did finds there what it
-// computes, and writes nothing; so the event of the write wakes another reconcile, although nothing but the own status has changed.
+// TestAWriteWithoutAnAnswer: it is unknown whether it took effect. A reconcile before the cache shows that it did finds there what
+// it computes, and writes nothing; so the event of the write triggers another reconcile, although nothing but the own status has changed.
 func TestAWriteWithoutAnAnswer(t *testing.T) {
 	resource := schema.GroupResource{Resource: "machines"}
 	for name, test := range map[string]struct {
@@ -104,8 +104,8 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAWriteWithoutAnAnswerIsForgotten after an hour, when others get none: the object may have ended before the failure was taken in, so that
-// no event drops it.
+// TestAWriteWithoutAnAnswerIsForgotten after an hour, when others get none: the object may have ended before the failure was taken in, so
+// that no event drops it.
 func TestAWriteWithoutAnAnswerIsForgotten(t *testing.T) {
 	g := NewWithT(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())

@@ -25,7 +25,7 @@ func updates[O client.Object](relevant func(before, after O) bool) predicate.Fun
 	}}
 }
 
-// ChangesWhileThere is Changes without deletions: for whoever is done with an object before it goes.
+// ChangesWhileThere is Changes without deletions: for controllers that are done with an object before it is deleted.
 func ChangesWhileThere[O client.Object](relevant func(before, after O) bool) predicate.Funcs {
 	funcs := Changes(relevant)
 	funcs.DeleteFunc = func(event.DeleteEvent) bool { return false }

@@ -1,4 +1,4 @@
-// Package rewatch makes informers that go on soon after an outage of their API server.
+// Package rewatch makes informers that continue soon after an outage of their API server.
 //
 // client-go's own wait ever longer between their attempts, up to a minute once the server has been away for half of
 // one, and nothing reports that it is back. Here the requests themselves are tried again, every few seconds as long as the

@@ -51,7 +51,7 @@ func (s *server) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (wa
 	return s.watching, s.fail()
 }
 
-// refused is the error of a connection to a port where nobody listens. None is tried: another program may have got the port meanwhile.
+// refused is the error of a connection to a port where nothing listens. None is tried: another program may have got the port meanwhile.
 func refused() error {
 	return &url.Error{Op: "Get", URL: "http://127.0.0.1:1", Err: &net.OpError{
 		Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
@@ -116,7 +116,7 @@ func TestAWatchThatIsStopped(t *testing.T) {
 	g.Expect(s.ctx.Err()).To(HaveOccurred())
 }
 
-// TestRetriesEndWithTheirContext: nothing goes on when the informer is stopped.
+// TestRetriesEndWithTheirContext: nothing continues when the informer is stopped.
 func TestRetriesEndWithTheirContext(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -70,7 +70,7 @@ func (b *Base[O, S]) Request() ctrl.Request { return ctrl.Request{NamespacedName
 func (b *Base[O, S]) Deleting() bool { return !b.Original.GetDeletionTimestamp().IsZero() }
 
 // Patch writes a change of metadata or spec at once; nothing when the change makes no difference. The patch has the resource
-// version as read, so that whoever comes late gets a conflict. Then Original and Object are what the server answers, with the
+// version as read, so that a late writer gets a conflict. Then Original and Object are what the server answers, with the
 // status that the steps have made so far; what they have changed in metadata and spec and not written is lost. On error neither
 // is changed.
 func (b *Base[O, S]) Patch(ctx context.Context, change func(O)) error {
@@ -150,7 +150,7 @@ func (b *Base[O, S]) released(desired O, answered bool) {
 // When the API server refuses metadata or spec (see persist.Refusal), Object has those of Original again, setStatus gets the
 // refusal to report it, and the status is written all the same; the refusal is returned too. On another error nothing further is
 // written: a reconcile that reads again will do better. setStatus returns false when there is no status to write. An object that
-// is gone needs none, and is no error.
+// no longer exists needs none, and is no error.
 func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) bool) (persist.Written, error) {
 	var written persist.Written
 	base, failure := persist.Object(ctx, b.client, b.Original, b.Object, b.status)

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// TestWritesWithoutAnAnswer: each that may have taken effect has the event of it wake another reconcile; one that was refused has not.
+// TestWritesWithoutAnAnswer: each that may have taken effect has its event trigger another reconcile; one that was refused has not.
 func TestWritesWithoutAnAnswer(t *testing.T) {
 	lost := errors.New("stream error: INTERNAL_ERROR")
 	for name, write := range map[string]func(ctx context.Context, s *server, b *base, err error) error{

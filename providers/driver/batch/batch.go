@@ -1,5 +1,5 @@
 // Package batch gathers the requests of many machines to the cloud into few calls: a reconcile queues its request and
-// returns, one call is made for all that are queued in a scope, and each machine is woken when the answer about it is there.
+// returns, one call is sent for all that are queued in a scope, and each machine is enqueued when its answer is there.
 //
 // Each scope (account and region) has a queue and at most one call under way, so a scope that hangs or throttles holds up
 // no other. Nothing is persisted: the requests of a process that dies are lost, and the next one queues its own.

@@ -114,7 +114,7 @@ func TestErrorsAreAnswersOfTheirOwn(t *testing.T) {
 	r.Expect(driver.IsTerminal(r.take("r", "b").Err)).To(BeTrue())
 }
 
-// Throttling is of the account: the whole scope waits, and nobody has to ask again.
+// Throttling is of the account: the whole scope waits, and no caller has to ask again.
 func TestAThrottledScopeWaits(t *testing.T) {
 	r := newRig(t)
 	throttled := driver.NewThrottleError("Call", "", 0, errors.New("too many"))

@@ -99,7 +99,7 @@ func (r *rig) ask(scope string, names ...string) {
 	}
 }
 
-// passes moves the clock once somebody waits for it.
+// passes moves the clock once a goroutine waits for it.
 func (r *rig) passes(d time.Duration) {
 	r.t.Helper()
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/providers/driver/orphans"
 )
 
-// recreated: after a restore an object is made again with the provider ID of its machine, by its name, and has it again: without a
+// recreated: after a restore an object is created again with the provider ID of its machine, by its name, and has it again: without a
 // launch, over the end of the process, and until it is deleted, which ends the machine. One of another name never has it.
 func recreated[M driver.Object](t *testing.T, p Provider[M]) {
 	t.Run("under its name", func(t *testing.T) {

@@ -31,7 +31,7 @@ var refusals = []refusal{
 }
 
 // refusedLaunches: the driver finds the class of each error; the condition has the cloud's words; few calls are made meanwhile; and once
-// it is over the machine is launched, alone, without anybody's help, unless its spec can never be right.
+// it is over the machine is launched, alone, without a user, unless its spec can never be right.
 func refusedLaunches[M driver.Object](t *testing.T, p Provider[M]) {
 	for _, r := range refusals {
 		t.Run(string(r.class), func(t *testing.T) {
@@ -169,7 +169,7 @@ func (l *life[M]) outage(lasts time.Duration, runs bool, reason string, begin fu
 }
 
 // rotated: the provider gets other credentials, and those that it had are refused: before the launch, while the machine starts, while it
-// runs, while it is deleted. Nobody has to restart anything, and the machine is not touched.
+// runs, while it is deleted. No restart is needed, and the machine is not touched.
 func rotated[M driver.Object](t *testing.T, p Provider[M]) {
 	for name, at := range map[string]time.Duration{"at once": 0, "during the launch": time.Second, "while it starts": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/providers/driver/inframachine"
 )
 
-// foreignMachines: an object that names somebody else's machine as its own reports that, and neither uses nor ends it; nor does its
+// foreignMachines: an object that names another owner's machine as its own reports that, and neither uses nor ends it; nor does its
 // deletion.
 func foreignMachines[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
@@ -29,7 +29,7 @@ func foreignMachines[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// foreignMachine is the one of somebody else.
+// foreignMachine is the one of another owner.
 func (l *life[M]) foreignMachine() Resource {
 	for _, r := range l.cloud.Resources() {
 		if r.Machine && r.OwnerUID == foreignUID {
@@ -66,7 +66,7 @@ func forgedProviderIDs[M driver.Object](t *testing.T, p Provider[M]) {
 	}
 }
 
-// forgedRecords: what somebody writes into the launch record of an object that has launched nothing leads to nothing of anybody else's.
+// forgedRecords: what a user writes into the launch record of an object that has launched nothing leads to no resource of another owner.
 func forgedRecords[M driver.Object](t *testing.T, p Provider[M]) {
 	long := strings.Repeat("../", 40)
 	for _, forged := range []map[string]any{
@@ -93,7 +93,7 @@ func forgedRecords[M driver.Object](t *testing.T, p Provider[M]) {
 	}
 }
 
-// takenNames: where the cloud finds machines by their names, one that somebody else has is neither used nor ended: the machine goes to
+// takenNames: where the cloud finds machines by their names, one that another owner has is neither used nor ended: the machine goes to
 // another failure domain, if the name is taken in one only, or waits; its object goes without ado.
 func takenNames[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {

@@ -93,7 +93,7 @@ func crashAtEveryCall[M driver.Object](t *testing.T, p Provider[M]) {
 	t.Logf("%d requests and calls, each crashed at before and after its effect", points)
 }
 
-// twoProcesses: the old leader stalls in its launch, its call arrives late, and it goes on for a while beside the new leader, which
+// twoProcesses: the old leader stalls in its launch, its call arrives late, and it continues for a while beside the new leader, which
 // launches as well.
 func twoProcesses[M driver.Object](t *testing.T, p Provider[M]) {
 	for seed := range uint64(6) {
@@ -128,7 +128,7 @@ func deletedInMidCreation[M driver.Object](t *testing.T, p Provider[M]) {
 	}
 }
 
-// launchTimeout: a machine that does not run in time has failed for good, and is ended with its object.
+// launchTimeout: a machine that does not run in time has failed permanently, and is ended with its object.
 func launchTimeout[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()

@@ -20,7 +20,7 @@ import (
 
 var machineID = simulation.MachineID(name)
 
-// vanished: a machine that somebody else has deleted is reported, and never launched again.
+// vanished: a machine that was deleted in the cloud is reported, and never launched again.
 func vanished[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
@@ -33,7 +33,7 @@ func vanished[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// isNotLaunchedAgain: what has run and does not any more has failed for good, and costs nothing.
+// isNotLaunchedAgain: what has run and does not any more has failed permanently, and costs nothing.
 func (l *life[M]) isNotLaunchedAgain(calls func(string) int) {
 	l.Expect(l.object().CommonStatus().FailureReason).NotTo(BeNil())
 	time.Sleep(time.Hour)
@@ -56,7 +56,7 @@ func takenBack[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// stopped: a machine that somebody has stopped can be started again: it is not Ready, and has not failed.
+// stopped: a machine that a user has stopped can be started again: it is not Ready, and has not failed.
 func stopped[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		l.begin(ObjectOptions{})
@@ -155,7 +155,7 @@ func statesAndEvents[M driver.Object](t *testing.T, p Provider[M]) {
 	}
 }
 
-// settles waits until each machine runs, has failed for good since there is none, or is gone with its object.
+// settles waits until each machine runs, has failed permanently since there is none, or is gone with its object.
 func (l *life[M]) settles() {
 	l.await(bound, "all is well", func() bool {
 		running := map[string]bool{}

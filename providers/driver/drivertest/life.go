@@ -21,7 +21,7 @@ import (
 	"millwright.dev/providers/driver/drivertest/simulation"
 )
 
-// names of the object in each life, and of somebody else's machine.
+// names of the object in each life, and of another owner's machine.
 const (
 	name        = "node-1"
 	foreignName = "node-10"
@@ -34,7 +34,7 @@ type life[M driver.Object] struct {
 	*simulation.World[M]
 	cloud *Cloud[M]
 
-	// foreign is what somebody else has in the cloud. The world's lock guards what follows.
+	// foreign is what another owner has in the cloud. The world's lock guards what follows.
 	foreign []string
 	// marked are the provider IDs of all machines of the object.
 	marked map[string]bool
@@ -56,7 +56,7 @@ func live[M driver.Object](t *testing.T, p Provider[M], seed uint64, do func(*li
 	}
 }
 
-// open makes a cloud with a machine of somebody else in it, and a world with a Cluster.
+// open makes a cloud with a machine of another owner in it, and a world with a Cluster.
 func open[M driver.Object](t *testing.T, p Provider[M], seed uint64) *life[M] {
 	l := &life[M]{WithT: NewWithT(t), cloud: p.Open(), marked: map[string]bool{}}
 	l.World = simulation.NewWorld(seed, p.Kind, simulation.Network[M]{
@@ -80,7 +80,7 @@ func (l *life[M]) end() {
 	}
 }
 
-// launchForeign launches a machine with the mark of somebody else.
+// launchForeign launches a machine with the mark of another owner.
 func (l *life[M]) launchForeign(name string, uid types.UID) {
 	d := l.cloud.Driver(l.cloud.Transport)
 	obj := l.cloud.Object(name, ObjectOptions{})
@@ -120,7 +120,7 @@ func (l *life[M]) machines() (found []Resource) {
 	return found
 }
 
-// left is what there is beside what somebody else has.
+// left is what there is beside what another owner has.
 func (l *life[M]) left() (ids []string) {
 	for _, r := range l.cloud.Resources() {
 		if !r.Ended && !slices.Contains(l.foreign, r.ID) {

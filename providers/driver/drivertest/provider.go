@@ -34,7 +34,7 @@ type Cloud[M driver.Object] struct {
 	Transport http.RoundTripper
 	// Driver returns a Driver as the provider's main makes it, which calls by the transport and nothing else.
 	Driver func(http.RoundTripper) driver.Driver[M]
-	// Close ends what goes on in the cloud. It may be nil.
+	// Close ends all operations in the cloud. It may be nil.
 	Close func()
 
 	// CallName names a call, as it is named in Launches, Ends and Lists.
@@ -70,7 +70,7 @@ type Cloud[M driver.Object] struct {
 	// Calm ends all that goes wrong.
 	Calm func()
 
-	// Vanish takes a machine away, as if somebody had deleted it long ago; TakeBack does what the cloud does with a spot machine that it
+	// Vanish takes a machine away, as if a user had deleted it long ago; TakeBack does what the cloud does with a spot machine that it
 	// needs; Stop stops a machine, as a person does.
 	Vanish, TakeBack, Stop func(Resource)
 
@@ -97,6 +97,6 @@ type Resource struct {
 	ID string
 	// OwnerUID is the UID in its mark.
 	OwnerUID types.UID
-	// Running is true for a machine that runs. Ended is true for one that is gone, and is shown for a while.
+	// Running is true for a machine that runs. Ended is true for one that is terminated and still shown.
 	Running, Ended bool
 }

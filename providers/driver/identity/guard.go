@@ -39,7 +39,7 @@ type Guard struct {
 	Kind string
 	// New returns an empty identity.
 	New func() Object
-	// Required is true if objects that name no identity get nothing either: the process's own credentials are for nobody.
+	// Required is true if objects that name no identity get nothing either: the process's own credentials are not used.
 	Required bool
 	// Unused is true if identities are neither read nor watched, for a manager that has no right to them: objects that name one get nothing.
 	Unused bool
@@ -51,13 +51,13 @@ type Guard struct {
 type Refusal struct {
 	// Reason for conditions.
 	Reason string
-	// Message says what to do. It quotes nothing of the identity but its name and its reason: those who read machines may not be
+	// Message reports what to do. It quotes nothing of the identity but its name and its reason: those who read machines may not be
 	// those who may read identities.
 	Message string
 }
 
-// Check returns nil if the cloud may be called for the object. holds is true if there may be something of it in the cloud; nobody else is
-// given an identity that is being deleted. An error means that the cache could not be read.
+// Check returns nil if the cloud may be called for the object. holds is true if there may be something of it in the cloud; no other object
+// is given an identity that is being deleted. An error means that the cache could not be read.
 func (g *Guard) Check(ctx context.Context, obj client.Object, holds bool) (*Refusal, error) {
 	if g == nil {
 		return nil, nil

@@ -29,7 +29,7 @@ const (
 
 // Sessions keeps what a provider has made of the credentials of each identity: I is the identity kind, S what it is made into, normally
 // a pointer. A session belongs to one version of the identity and of its Secret; with another version there is another session, and the
-// former one is dropped. All methods may be called concurrently. Waiting for one identity holds up nobody with another.
+// former one is dropped. All methods may be called concurrently. Waiting for one identity does not delay callers with another.
 type Sessions[I Object, S comparable] struct {
 	// Identities reads identities from the cache.
 	Identities client.Reader

@@ -185,7 +185,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 	f.Expect(identity.AsInvalid(err)).To(HaveField("Message", ContainSubstring("no right")), "the refuser's words")
 }
 
-// Whoever opens the session may hang; who waits for it gives up at their own deadline, and others are not concerned.
+// The caller that opens the session may hang; one that waits for it gives up at their own deadline, and others are not concerned.
 func TestOpeningThatHangsHoldsNobodyElse(t *testing.T) {
 	f := newFixture(t)
 	other := identitytest.New("other", "ns")

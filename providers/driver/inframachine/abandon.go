@@ -12,7 +12,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// terminateIfAbandoned terminates an instance that no object refers to: while it was launched, somebody removed the finalizer and
+// terminateIfAbandoned terminates an instance that no object refers to: while it was launched, a user removed the finalizer and
 // the object was removed. writeErr is why its provider ID could not be recorded. An object that has been moved to another management
 // cluster is removed here as well and takes its record along, so the instance stays unless the Cluster is here and not paused.
 func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], instance driver.Instance, writeErr error) {

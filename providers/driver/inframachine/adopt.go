@@ -15,8 +15,8 @@ import (
 )
 
 // takeBack has an object that was never launched take over the instance that its spec names, if that was launched for an object of this
-// name that is gone: after a restore from a backup, whoever recreates the object gives it the provider ID. Everything that proves it is
-// in the cloud, where only those can write who have rights there; nothing is written there.
+// name that no longer exists: after a restore from a backup, anyone who recreates the object gives it the provider ID. Everything that
+// proves it is in the cloud, where only those can write who have rights there; nothing is written there.
 func (r *Reconciler[M]) takeBack(ctx context.Context, s *scope[M], instance driver.Instance) outcome.Outcome {
 	attempt, why := s.heir(instance)
 	if attempt > 0 && !r.isOwned(s) {
@@ -50,7 +50,7 @@ func (r *Reconciler[M]) isOwned(s *scope[M]) bool {
 // heir returns the attempt of the launch of the instance if the object may take it back; else 0, and why it may not,
 // if it could have been meant to.
 //
-// The name of the mark is the object's, so nobody else's object ever was its owner. The token follows from that name, from the UID of the
+// The name of the mark is the object's, so no other object ever was its owner. The token follows from that name, from the UID of the
 // mark and the attempt, and so the instance was launched for that object and is not a copy. The lineage has the UID of the Cluster: other
 // management clusters may have objects of the same names, and one that was moved there has been given another lineage.
 func (s *scope[M]) heir(instance driver.Instance) (attempt int, why string) {

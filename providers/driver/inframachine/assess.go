@@ -30,7 +30,7 @@ type observation struct {
 type assessment struct {
 	// why is the reason and message of the state; nil to leave conditions as they are.
 	why *explanation
-	// failure is true if the machine has failed for good.
+	// failure is true if the machine has failed permanently.
 	failure bool
 	// relaunch is true if the cloud has ended the instance before it ran as if it had refused it: another may be launched.
 	relaunch bool
@@ -92,7 +92,7 @@ func assessAbsent(s observation, grace time.Duration) assessment {
 		}
 	}
 	if s.view.ListedAt.IsZero() {
-		return a // The first list wakes the machine.
+		return a // The first list enqueues the machine.
 	}
 	if grace > 0 {
 		a.after = grace
@@ -115,7 +115,7 @@ func assessFailed(s observation) assessment {
 }
 
 // assessRefused assesses an instance that the cloud ends before it ran, for lack of capacity or because of a quota. Only when it
-// has ended for good may there be another.
+// has ended permanently may there be another.
 func assessRefused(s observation, now time.Time) assessment {
 	if s.view.Instance.State == driverv1.InstanceTerminated {
 		return assessment{relaunch: true}

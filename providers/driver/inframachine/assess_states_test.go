@@ -12,8 +12,9 @@ import (
 	"millwright.dev/providers/driver/inventory"
 )
 
-// TestEachStateAndEvent: what follows from each state of an instance, in each of the ways in which it may come to that, before and after it has
-// run. What follows is a reason; "!" marks one with which the machine has failed for good, "again" another launch, "ask" a look at the cloud itself.
+// TestEachStateAndEvent: what follows from each state of an instance, in each of the ways in which it may come to that, before and after it
+// has run. What follows is a reason; "!" marks one with which the machine has failed permanently, "again" another launch, "ask" a look at
+// the cloud itself.
 func TestEachStateAndEvent(t *testing.T) {
 	type outcomes struct{ young, ran string }
 	events := map[string]driver.Instance{

@@ -137,7 +137,7 @@ func (b *backoff) forget(key types.NamespacedName) {
 	delete(b.entries, key)
 }
 
-// end is called when the object is gone.
+// end is called when the object no longer exists.
 func (b *backoff) end(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

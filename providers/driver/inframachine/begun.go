@@ -23,7 +23,8 @@ func (b *begun) since(now time.Time) time.Time {
 }
 
 // lookAgain has each object that is reconciled soon after this process has begun looked at once more, when the process before it has
-// certainly ended: that one may write last what it knows of an instance, and such a write of a status wakes nobody. It reads caches alone.
+// certainly ended: that one may write last what it knows of an instance, and such a write of a status enqueues nothing. It reads caches
+// alone.
 func (r *Reconciler[M]) lookAgain(now time.Time) outcome.Outcome {
 	if left := r.begun.since(now).Add(overlap).Sub(now); left > 0 {
 		return outcome.ContinueAfter(left)

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Each object is looked at again once: what a process has reconciled for longer costs nothing more.
+// Each object is reconciled again once: what a process has reconciled for longer costs nothing more.
 func TestLookAgain(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler[*testMachine]{}

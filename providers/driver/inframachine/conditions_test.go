@@ -160,8 +160,8 @@ func TestConfiguredCondition(t *testing.T) {
 	}
 }
 
-// TestHealthyCondition: what is wrong with the instance is told until it is over, and nothing of it while nobody looks. True alone is not worth
-// a write.
+// TestHealthyCondition: what is wrong with the instance is reported until it is over, and not reported while it is not read. True alone is
+// not worth a write.
 func TestHealthyCondition(t *testing.T) {
 	known := driverv1.MachineStatus{Conditions: []metav1.Condition{{Type: driverv1.InstanceHealthyCondition, Status: metav1.ConditionFalse}}}
 	for name, test := range map[string]struct {
@@ -185,7 +185,7 @@ func TestHealthyCondition(t *testing.T) {
 	}
 }
 
-// TestRefusedCondition: that the identity may not be used is told beside Ready of machines alone that have run and stay.
+// TestRefusedCondition: that the identity may not be used is reported beside Ready only for machines that have run and stay.
 func TestRefusedCondition(t *testing.T) {
 	g := NewWithT(t)
 	refused := &explanation{"IdentityNotReady", "Not now."}

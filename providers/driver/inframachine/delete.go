@@ -84,7 +84,7 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	}
 	if wait := r.graceLeft(s, s.Now); wait > 0 {
-		return outcome.WaitFor(wait) // The inventory wakes the object if the instance shows up before.
+		return outcome.WaitFor(wait) // The inventory enqueues the object if the instance shows up before.
 	}
 	if r.adoptOther(s) {
 		s.view = r.inventory.Track(s.Key(), s.handle, false)
@@ -187,7 +187,7 @@ func (r *Reconciler[M]) awaitTermination(_ context.Context, s *scope[M]) outcome
 	}
 	r.inventory.Track(s.Key(), s.handle, true)
 	if s.view.Listed || s.view.ListedAt.IsZero() {
-		return outcome.Wait() // The inventory lists it and wakes the object when it changes.
+		return outcome.Wait() // The inventory lists it and enqueues the object when it changes.
 	}
 	return r.confirmTermination(s)
 }

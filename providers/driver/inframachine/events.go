@@ -13,7 +13,7 @@ import (
 const (
 	// launchedEvent: the cloud has accepted the launch and the provider ID is recorded.
 	launchedEvent = "InstanceLaunched"
-	// adoptedEvent: the object has taken back an instance that was launched for an object of its name that is gone.
+	// adoptedEvent: the object has taken back an instance that was launched for an object of its name that no longer exists.
 	adoptedEvent = "InstanceAdopted"
 	// launchFailedEvent: the cloud has refused the launch, or its answer was lost.
 	launchFailedEvent = "InstanceLaunchFailed"
@@ -31,7 +31,7 @@ const (
 	notConfiguredEvent = "InstanceNotConfigured"
 	// userDataKeptEvent: user data that is stored and not needed any more cannot be removed.
 	userDataKeptEvent = "UserDataKept"
-	// failedEvent: the machine has failed for good.
+	// failedEvent: the machine has failed permanently.
 	failedEvent = "MachineFailed"
 	// secondEvent: another live instance carries the mark of the object.
 	secondEvent = "SecondInstance"
@@ -45,7 +45,7 @@ const (
 	identityRefusedEvent = "IdentityRefused"
 	// terminatingEvent: the cloud has accepted the termination.
 	terminatingEvent = "InstanceTerminating"
-	// terminatedEvent: the instance and what was launched with it are gone.
+	// terminatedEvent: the instance and what was launched with it no longer exist.
 	terminatedEvent = "InstanceTerminated"
 )
 
@@ -89,7 +89,7 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	s.addOutage(before, after)
 }
 
-// in says where something is; nothing where there is no failure domain, as of a virtual machine that is in no zone.
+// in reports where something is; nothing where there is no failure domain, as of a virtual machine that is in no zone.
 func in(failureDomain string) string {
 	if failureDomain == "" {
 		return ""

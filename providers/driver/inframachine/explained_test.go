@@ -30,7 +30,7 @@ func TestAListFromBeforeTheLaunchShowsAnEarlierAttempt(t *testing.T) {
 		dropped  bool
 	}{
 		"an older list":         {"first", launched.Add(-time.Second), true},
-		"a later list":          {"first", launched.Add(time.Second), false}, // somebody has marked it: it is the object's now
+		"a later list":          {"first", launched.Add(time.Second), false}, // a user has marked it: it is the object's now
 		"the launch itself":     {"second", launched.Add(-time.Second), false},
 		"one without any token": {"", launched.Add(-time.Second), false},
 	} {

@@ -35,7 +35,7 @@ func (r *Reconciler[M]) refusal(ctx context.Context, obj M) (*identity.Refusal, 
 	return r.Identities.Check(ctx, obj, controllerutil.ContainsFinalizer(obj, Finalizer))
 }
 
-// leaveCloud ends all calls for an object that goes on to exist.
+// leaveCloud ends all calls for an object that continues to exist.
 func (r *Reconciler[M]) leaveCloud(key client.ObjectKey) {
 	r.inventory.Forget(key)
 	r.limiter.Forget(key)

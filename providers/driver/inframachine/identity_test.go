@@ -36,8 +36,8 @@ func (untouched) Scope(m *testMachine) driver.Scope {
 	return driver.Scope{Identity: m.IdentityName(), Location: "here"}
 }
 
-// TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity: not in any state of its life, and the object says why. It is not tracked either,
-// so that no list is made because of it.
+// TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity: not in any state of its life, and the object reports why. It is not tracked
+// either, so that no list is made because of it.
 func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 	launched := func(m *testMachine) {
 		m.Finalizers, m.Spec.ProviderID = []string{Finalizer}, "test:///i"

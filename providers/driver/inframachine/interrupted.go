@@ -31,16 +31,16 @@ type interruption struct {
 	uid types.UID
 	// settled is true if nothing more is to be done.
 	settled bool
-	// message says what has become of the Machine; empty if nothing has yet.
+	// message reports what has become of the Machine; empty if nothing has yet.
 	message string
-	// retries is how often the Machine was kept, and next when that is looked at again.
+	// retries is how often the Machine was kept, and next when that is checked again.
 	retries int
 	next    time.Time
 }
 
 // Interrupted takes in that the cloud takes the instance of the object back, and has the Machine deleted, so that the core drains its Node
-// while there is time, and its MachineSet creates another. Only who has it from the cloud calls this: what stands in an annotation, anybody
-// may have written who may write the object.
+// while there is time, and its MachineSet creates another. Call this only with what the cloud reported: an annotation
+// may have been written by anyone who may write the object.
 //
 // It returns whether nothing more is to be done about it. Until then the caller keeps what the cloud announced where it survives the
 // process, and calls again: nothing of this is persisted.

@@ -30,8 +30,8 @@ func keptForGood(why string) *keeping {
 	return k
 }
 
-// toReplace returns the Machine that is to be deleted, or why it is kept. What decides that, somebody may have changed a moment ago: it is
-// read from the API server itself. Its error is NotFound if object or Machine are gone.
+// toReplace returns the Machine that is to be deleted, or why it is kept. Users may just have changed what decides that, so it is
+// read from the API server itself. Its error is NotFound if object or Machine no longer exist.
 func (r *Reconciler[M]) toReplace(ctx context.Context, s *scope[M]) (*clusterv1.Machine, *keeping, error) {
 	if keep := r.keepByCloud(s); keep != nil {
 		return nil, keep, nil
@@ -96,7 +96,7 @@ func (r *Reconciler[M]) keepMachine(obj M, machine *clusterv1.Machine, cluster *
 	return nil
 }
 
-// pausedBy says what pauses the object, its Machine or their Cluster; empty if nothing does.
+// pausedBy reports what pauses the object, its Machine or their Cluster; empty if nothing does.
 func pausedBy(obj driver.Object, machine *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	if by := paused.By(obj, cluster); len(by) > 0 {
 		return strings.Join(by, ", and ")

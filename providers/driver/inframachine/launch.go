@@ -66,7 +66,7 @@ func (r *Reconciler[M]) recoverLaunch(ctx context.Context, s *scope[M]) outcome.
 }
 
 // recordLaunched takes in what a list or the cloud itself shows of a launch whose provider ID is not recorded: an instance, a launch that
-// goes on, or one that has failed.
+// continues, or one that has failed.
 func (r *Reconciler[M]) recordLaunched(ctx context.Context, s *scope[M], instance driver.Instance) outcome.Outcome {
 	switch {
 	case instance.State == driverv1.InstanceFailed && (instance.ProviderID == "" || s.handle.Owns(instance)):

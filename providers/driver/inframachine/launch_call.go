@@ -32,7 +32,7 @@ func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome.Ou
 	return outcome.Continue()
 }
 
-// create asks the cloud for the instance. The call ends within its time from the record: whoever reads the record counts from
+// create asks the cloud for the instance. The call ends within its time from the record: anyone who reads the record counts from
 // there how long the call may still take effect, so one that was held up in between, by an API server that answers late or a
 // process that slept, is not made.
 func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome.Outcome {
@@ -75,7 +75,7 @@ func (r *Reconciler[M]) createFailed(ctx context.Context, s *scope[M], err error
 
 // recordInstance writes the provider ID, and with it that the cloud has answered only now: from here on the visibility
 // grace runs, not from before a call that may have been slow. Should the write fail, the instance is found again by
-// its token. It fails if the object is not the latest: another process may have begun another attempt, or somebody recreated the
+// its token. It fails if the object is not the latest: another process may have begun another attempt, or a user recreated the
 // object under its name.
 func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome.Outcome {
 	if !s.handle.Owns(instance) {

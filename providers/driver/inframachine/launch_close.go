@@ -152,7 +152,7 @@ func (r *Reconciler[M]) terminateFailed(ctx context.Context, s *scope[M]) outcom
 	}
 	out := r.terminate(ctx, s)
 	if _, err := r.backoff.remaining(s.Key()); !out.Finished() && foreignOf(err) != nil {
-		s.observed.missing = true // What the record leads to is somebody else's.
+		s.observed.missing = true // What the record leads to has another owner.
 		return outcome.Continue()
 	}
 	return out
@@ -173,8 +173,8 @@ func (r *Reconciler[M]) nextAttempt(ctx context.Context, s *scope[M]) outcome.Ou
 	return outcome.WaitFor(r.backoff.failTimes(s.Key(), err, record.Ended))
 }
 
-// cleanUpEarlier ends what earlier attempts have left before another one is made: it would cost money for ever, and may have the names of
-// what is to be created. As long as another live instance carries the mark of the object, what belongs to that is left alone.
+// cleanUpEarlier ends what earlier attempts have left before another one is created: it would cost money for ever, and may have the names
+// of what is to be created. As long as another live instance carries the mark of the object, what belongs to that is left alone.
 func (r *Reconciler[M]) cleanUpEarlier(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if s.launched.Attempt <= 1 || s.launched.outstanding() || !r.mayHaveLeft(s) || r.cleaned.get(s.Key()) == s.launched.Attempt {
 		return outcome.Continue()

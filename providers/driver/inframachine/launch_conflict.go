@@ -9,7 +9,7 @@ import (
 )
 
 // resolveConflict finds out what has the name that the instance was to get. It is the instance itself, if the answer of an earlier call was
-// lost; something of an earlier attempt that is still being cleaned up; or somebody else's.
+// lost; something of an earlier attempt that is still being cleaned up; or one with another owner.
 func (r *Reconciler[M]) resolveConflict(ctx context.Context, s *scope[M], conflict error) outcome.Outcome {
 	instance, err := r.askCloud(ctx, s)
 	switch {

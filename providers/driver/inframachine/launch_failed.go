@@ -9,9 +9,9 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// confirmFailed continues if the cloud itself agrees with a record that says that the launch has failed: nothing of it lives. Whoever may
-// write the object may write the record, and what lives is never ended because of that: then the record is corrected. What a list has shown
-// is enough, as the record is made from it.
+// confirmFailed continues if the cloud itself agrees with a record that says that the launch has failed: nothing of it lives. Anyone who
+// may write the object may write the record, and what lives is never ended because of that: then the record is corrected. What a list has
+// shown is enough, as the record is written from it.
 func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if !s.view.Known {
 		s.view = r.inventory.Track(s.Key(), s.handle, true)

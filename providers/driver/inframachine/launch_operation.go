@@ -11,7 +11,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// recordAccepted writes that the cloud has accepted the launch, and by which operation it goes on with it. Should the write
+// recordAccepted writes that the cloud has accepted the launch, and by which operation it continues. Should the write
 // fail, the call is repeated, and the cloud answers that it has that already.
 func (r *Reconciler[M]) recordAccepted(ctx context.Context, s *scope[M], operation string) outcome.Outcome {
 	if err := s.writeRecord(ctx, s.launched.accepted(r.Clock.Now(), operation), nil); err != nil {

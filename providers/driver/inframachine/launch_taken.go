@@ -10,7 +10,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// leaveName leaves the name to somebody else. Where names are by failure domain, the next attempt goes to one where the name may be free,
+// leaveName leaves the name to another owner. Where names are by failure domain, the next attempt goes to one where the name may be free,
 // if the spec allows one; with none it waits for the name, and then tries all of them again.
 func (r *Reconciler[M]) leaveName(ctx context.Context, s *scope[M], taken *nameTakenError) outcome.Outcome {
 	err := driver.NewTerminalError("Create", "", taken)
@@ -31,7 +31,7 @@ func (r *Reconciler[M]) leaveName(ctx context.Context, s *scope[M], taken *nameT
 	return outcome.WaitFor(rereadDelay)
 }
 
-// mayArrive returns whether an earlier call of the attempt, whose answer was lost, may still take effect: once somebody else's instance is
+// mayArrive returns whether an earlier call of the attempt, whose answer was lost, may still take effect: once another owner's instance is
 // gone, for example.
 func (s *scope[M]) mayArrive(grace time.Duration) bool {
 	return s.uncertain && s.launched.FirstCall != nil && s.Now.Before(s.launched.FirstCall.Add(grace))

@@ -10,7 +10,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// refusedTypes are the fallback types that the cloud has refused for good for a generation of an object, and the attempt that it has
+// refusedTypes are the fallback types that the cloud has refused permanently for a generation of an object, and the attempt that it has
 // refused last.
 type refusedTypes struct {
 	generation int64
@@ -26,7 +26,7 @@ func (r *Reconciler[M]) typesRefused(s *scope[M]) []string {
 	return nil
 }
 
-// leaveType leaves a fallback type out that the cloud refuses for good, since it lacks something else that the spec asks for, and tries
+// leaveType leaves a fallback type out that the cloud refuses permanently, since it lacks something else that the spec asks for, and tries
 // the other types: the spec is sound with its first one, as far as is known. left is false where the first choice was refused. An earlier
 // call whose answer was lost may have taken effect: its instance is looked for first.
 func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (out outcome.Outcome, left bool) {
@@ -34,7 +34,7 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	if !driver.IsTerminal(err) || !isFallback(s.allowed, place) {
 		return outcome.Continue(), false
 	}
-	// Unlike a lack of capacity, a refusal for good does not prove that an earlier call with the token has made nothing: a list has to
+	// Unlike a lack of capacity, a permanent refusal does not prove that an earlier call with the token has created nothing: a list has to
 	// show that.
 	if s.uncertain && s.launched.FirstCall != nil && s.view.ListedAt.Before(s.launched.FirstCall.Add(r.grace(s))) {
 		return r.launchFailed(ctx, s, &driver.Error{Class: driver.ClassRefused, Err: err}, s.launched), true
@@ -51,7 +51,7 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	return outcome.WaitFor(rereadDelay), true
 }
 
-// isLeft returns whether the attempt was refused for good and left, which could not be recorded.
+// isLeft returns whether the attempt was refused permanently and left, which could not be recorded.
 func (r *Reconciler[M]) isLeft(s *scope[M]) bool {
 	known := r.refused.get(s.Key())
 	return known.generation == s.Object.GetGeneration() && known.attempt == s.launched.Attempt &&
@@ -90,7 +90,7 @@ func withoutTypes(candidates []driver.Candidate, names []string) []driver.Candid
 	return candidates
 }
 
-// leftOut says which types are not tried any more, and what to do.
+// leftOut reports which types are not tried any more, and what to do.
 func leftOut(names []string) string {
 	return "Left out, since the cloud refuses this spec with it: the fallback type " + strings.Join(names, ", ") +
 		"; replace the Machine by one without it, or without what it does not support"

@@ -12,7 +12,7 @@ import (
 )
 
 // checkMark stops the deletion of an object whose instance does not carry its mark. Provider ID and launch record are
-// claims of whoever may write the object; the mark is set by those who have rights in the cloud.
+// claims of anyone who may write the object; the mark is set by those who have rights in the cloud.
 func (r *Reconciler[M]) checkMark(_ context.Context, s *scope[M]) outcome.Outcome {
 	_, latest := r.backoff.remaining(s.Key())
 	if s.view.Known && s.handle.Owns(s.view.Instance) {
@@ -55,7 +55,7 @@ func (r *Reconciler[M]) checkMark(_ context.Context, s *scope[M]) outcome.Outcom
 // isForeign leaves an instance alone that does not carry the mark of the object, and explains what to do. A mark that is set
 // later shows in the inventory.
 func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome.Outcome {
-	r.inventory.Track(s.Key(), s.handle, false) // Nobody knows when somebody marks it.
+	r.inventory.Track(s.Key(), s.handle, false) // There is no event when a user marks it.
 	s.observed.state = explain(err)
 	if s.observed.deleting {
 		s.observed.state = explainDeletion(err)
@@ -88,7 +88,7 @@ func (e *foreignError) Error() string {
 		"right to terminate it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, why, e.mark, Finalizer)
 }
 
-// foreignOf returns the error if it means that the instance is somebody else's, or that somebody else's has its name.
+// foreignOf returns the error if it means that the instance has another owner, or that the name is taken by such an instance.
 func foreignOf(err error) error {
 	var foreign *foreignError
 	var taken *nameTakenError

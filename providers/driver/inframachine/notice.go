@@ -12,8 +12,8 @@ import (
 )
 
 // NoticeAnnotation holds the latest Notice about the instance of an object. Who receives what the cloud announces writes it, before it
-// confirms the receipt, so that nothing is lost when the process exits. Whoever may write the object may forge it, for this object alone:
-// it is reported and makes the object not ready for a while, and nothing is ended because of it: see Reconciler.Interrupted.
+// confirms the receipt, so that nothing is lost when the process exits. Anyone who may write the object may forge it, for this object
+// alone: it is reported and makes the object not ready for a while, and nothing is ended because of it: see Reconciler.Interrupted.
 const NoticeAnnotation = "infrastructure.millwright.dev/notice"
 
 // NoticeKind is what is announced.

@@ -14,7 +14,7 @@ import (
 )
 
 // withOthers adds to an explanation that further instances carry the mark of the object: the answer of a call was lost and
-// its instance showed later than could be, or somebody marked them. They may hold Nodes, so they are terminated only
+// its instance showed later than could be, or a user marked them. They may hold Nodes, so they are terminated only
 // with the object.
 func (r *Reconciler[M]) withOthers(s *scope[M], why *explanation) *explanation {
 	if len(s.view.Others) == 0 || why == nil {

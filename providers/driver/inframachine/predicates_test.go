@@ -70,7 +70,7 @@ func TestChangedByOthers(t *testing.T) {
 		before, after := object("1"), object("2")
 		test.change(after)
 		NewWithT(t).Expect(changedByOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
-		// What somebody damages or removes, and what is repaired.
+		// What a user damages or removes, and what is repaired.
 		lost := map[string]bool{"finalizer": true, "a launch record that was damaged": true}
 		if mended, ok := lost[name]; ok {
 			NewWithT(t).Expect(changedByOthers().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before})).To(Equal(mended), "back from "+name)

@@ -94,7 +94,7 @@ type Reconciler[M driver.Object] struct {
 	gone noted[string]
 	// alive is since when the cloud contradicts a record of a failure.
 	alive noted[aliveSince]
-	// taken are the failure domains in which somebody else has the name of an object's instance.
+	// taken are the failure domains in which another owner has the name of an object's instance.
 	taken noted[[]string]
 	// refused are the fallback types that the cloud has refused for an object.
 	refused noted[refusedTypes]

@@ -42,7 +42,7 @@ type launchRecord struct {
 	Market        string `json:"market,omitempty"`
 	// Lineage that what the attempt launches carries; empty if there was none to be had.
 	Lineage string `json:"lineage,omitempty"`
-	// Operation by which the cloud goes on with a launch that it has accepted and that shows no certain instance yet.
+	// Operation by which the cloud continues with a launch that it has accepted and that shows no certain instance yet.
 	Operation string `json:"operation,omitempty"`
 	// Failed is the class of the failure of a launch that the cloud had accepted. What is left of it is cleaned up before the next attempt.
 	Failed driver.Class `json:"failed,omitempty"`
@@ -63,7 +63,7 @@ func (r launchRecord) token(owner string) string { return driver.Token(owner, r.
 // clockTolerance is how far ahead of the clock a record may be: its times are rounded up, and clocks differ a little.
 const clockTolerance = 5 * time.Second
 
-// corrected returns the record without times in the future, which nobody can have seen: they are forged, or of a process whose
+// corrected returns the record without times in the future, which nothing can have seen: they are forged, or of a process whose
 // clock was ahead, and whatever waits for them would wait for long. changed is true if there were some.
 func (r launchRecord) corrected(now time.Time) (record launchRecord, changed bool) {
 	now = now.UTC().Truncate(time.Second)

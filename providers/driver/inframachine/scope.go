@@ -60,7 +60,7 @@ type observed struct {
 	pausedBy []string
 	// state explains the present state: what is awaited, or that the instance runs. Nil leaves the conditions as they are.
 	state *explanation
-	// failure explains why the machine has failed for good.
+	// failure explains why the machine has failed permanently.
 	failure *explanation
 	// refused explains why nothing may be called in the cloud for the object; nil if it may.
 	refused *explanation

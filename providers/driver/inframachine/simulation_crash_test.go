@@ -10,8 +10,8 @@ import (
 	"millwright.dev/test/clouds/example/cloud"
 )
 
-// TestACrashAtEveryStep: the process exits before or after the effect of any single request to the API server or call to the cloud in a life,
-// of which nothing else goes wrong; the next process finishes it, with as many machines as it takes without a crash, one at a time,
+// TestACrashAtEveryStep: the process exits before or after the effect of any single request to the API server or call to the cloud in a
+// life, of which nothing else goes wrong; the next process finishes it, with as many machines as it takes without a crash, one at a time,
 // and nothing is left. In a cloud of names with strong reads, and in one of tokens whose reads lag, as EC2's do.
 func TestACrashAtEveryStep(t *testing.T) {
 	kept := cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "not after all"}, Parts: 2, Keep: true}

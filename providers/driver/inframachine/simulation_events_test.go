@@ -134,7 +134,7 @@ func (w *simWorld) throttle(d time.Duration) {
 }
 
 // move does what clusterctl move does, with a while between the pause and the copy, so that what is under way ends. It keeps finalizers; a
-// backup that is restored by hand may lack them, and then nothing holds the object until the kit has seen it.
+// backup that is restored manually may lack them, and then nothing holds the object until the kit has seen it.
 func (w *simWorld) move(d *rand.Rand) {
 	a := w.Server()
 	a.Pause(true)

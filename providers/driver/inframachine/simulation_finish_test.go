@@ -112,8 +112,8 @@ func TestWhatALaunchLeavesUnfinished(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedToBeFinished: the machine runs and is not ready, in the cloud's words, it costs few calls, and once it is granted, or was done
-// by somebody else, all is well by itself. What others switch off later is asked for again.
+// TestWhatIsRefusedToBeFinished: the machine runs and is not ready, in the cloud's words, it costs few calls, and once it is granted, or
+// was done by another user, all is well by itself. What others switch off later is asked for again.
 func TestWhatIsRefusedToBeFinished(t *testing.T) {
 	for name, err := range map[string]error{
 		"not allowed": driver.NewAuthError("Set", "Denied", errors.New("not you")), "for good": driver.NewTerminalError("Set", "Never", errors.New("not you")),

@@ -24,9 +24,9 @@ import (
 type simSeen struct {
 	// owned are the provider IDs of all machines that carried the mark.
 	owned map[string]bool
-	// taken is the zone in which somebody else has the machine's name.
+	// taken is the zone in which another owner has the machine's name.
 	taken string
-	// foreign is what somebody else has in the cloud.
+	// foreign is what another owner has in the cloud.
 	foreign []string
 	// caused is what was done to the machine from outside, by the reasons that it may give for a failure.
 	caused map[string]bool
@@ -175,7 +175,8 @@ func (w *simWorld) checkCreation(c simulation.Call, count cloud.Count) {
 func (w *simWorld) callTimeout() time.Duration { return inframachine.DefaultOptions().CallTimeout }
 
 // readyFor is how long Ready may be out of date while nothing disturbs: a list of instances, one of statuses, and the caches. Where reads
-// lag, the cloud may show an instance that is gone once more, when it is asked about it; then it is asked again after the visibility grace.
+// lag, the cloud may show an instance that no longer exists once more, when it is asked about it; then it is asked again after the
+// visibility grace.
 func (w *simWorld) readyFor() time.Duration {
 	if w.replicas != nil {
 		return 3*time.Minute + 2*inframachine.DefaultOptions().VisibilityGrace

@@ -91,7 +91,8 @@ func TestALaunchThatNeverEndsIsTerminated(t *testing.T) {
 	})
 }
 
-// TestACallOnItsWayHoldsTheObject: an object that is deleted while the answer to its launch is awaited stays until no call can arrive any more.
+// TestACallOnItsWayHoldsTheObject: an object that is deleted while the answer to its launch is awaited stays until no call can arrive any
+// more.
 func TestACallOnItsWayHoldsTheObject(t *testing.T) {
 	for seed := range uint64(10) {
 		scripted(t, func(g *WithT, w *simWorld) {
@@ -130,11 +131,11 @@ func TestAnInstanceThatVanishedIsNotLaunchedAgain(t *testing.T) {
 }
 
 // TestANameThatIsTakenHoldsNoObject: what could not be launched because of it is deleted without ado, and the other machine stays.
-// TestANameThatIsTakenInOneZone: the machine goes to another zone, if its spec has one; if the name is taken in all, it goes to the first that
-// has become free, and nothing of the others is touched.
-// TestANameIsNotLeftWhileACallForItIsOnItsWay: once somebody else's machine is gone, that call takes effect, and there were two.
-// TestAForgedFailureEndsNothing: whoever writes into the launch record that the launch has failed, of an object that knows nothing of its
-// instance, as after a move, changes nothing.
+// TestANameThatIsTakenInOneZone: the machine goes to another zone, if its spec has one; if the name is taken in all, it goes to the first
+// that has become free, and nothing of the others is touched.
+// TestANameIsNotLeftWhileACallForItIsOnItsWay: once another owner's machine no longer exists, that call takes effect, and there were two.
+// TestAForgedFailureEndsNothing: anyone who writes into the launch record that the launch has failed, of an object that knows nothing of
+// its instance, as after a move, changes nothing.
 // TestPartsThatStayAreAskedAboutSlowly, although the instance, which no list shows, is looked for again each time.
 func TestPartsThatStayAreAskedAboutSlowly(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
@@ -209,8 +210,8 @@ func TestMCM298NothingIsLaunchedBesideWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestAForgedFailureOfAForeignInstance: an object that names somebody else's machine, and says that its launch has failed, reports whose it is, and
-// neither launches another one nor says this and that in turn.
+// TestAForgedFailureOfAForeignInstance: an object that names another owner's machine, and says that its launch has failed, reports whose it
+// is, and neither launches another one nor says this and that in turn.
 // TestAFailedLaunchWhoseInstanceIsGone before it was ended is followed by another attempt all the same.
 func TestAFailedLaunchWhoseInstanceIsGone(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
@@ -239,7 +240,8 @@ func TestAFailedLaunchWhoseInstanceIsGone(t *testing.T) {
 	})
 }
 
-// TestARecordHoldsTheObject: an object that came with a launch record and without the finalizer is held before anything is concluded from it.
+// TestARecordHoldsTheObject: an object that came with a launch record and without the finalizer is held before anything is concluded from
+// it.
 func TestARecordHoldsTheObject(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
 		first := w.Start(w.Server())
@@ -256,8 +258,8 @@ func TestARecordHoldsTheObject(t *testing.T) {
 	})
 }
 
-// TestWhatTheOldLeaderWritesLastIsCorrected: a process that has lost its lease writes last what it knew of the instance. That wakes nobody, and the one that took over has reported
-// all that it will see.
+// TestWhatTheOldLeaderWritesLastIsCorrected: a process that has lost its lease writes last what it knew of the instance. That enqueues
+// nothing, and the one that took over has reported all that it will see.
 func TestWhatTheOldLeaderWritesLastIsCorrected(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
 		w.Start(w.Server())

@@ -47,7 +47,7 @@ func (w *simWorld) message(kind string) string {
 	return ""
 }
 
-// becomesReady awaits the machine without anybody's doing.
+// becomesReady awaits the machine without any action.
 func (w *simWorld) becomesReady(g *WithT, within time.Duration) {
 	for end := time.Now().Add(within); time.Now().Before(end) && w.reason() != driverv1.InstanceRunningReason; {
 		time.Sleep(time.Second)
@@ -55,7 +55,7 @@ func (w *simWorld) becomesReady(g *WithT, within time.Duration) {
 	g.Expect(w.reason()).To(Equal(driverv1.InstanceRunningReason))
 }
 
-// TestThrottledForFiveMinutes: a launch and a machine that runs meanwhile cost a few calls, conditions report it, and nobody has to help.
+// TestThrottledForFiveMinutes: a launch and a machine that runs meanwhile cost a few calls, conditions report it, and no action is needed.
 func TestThrottledForFiveMinutes(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		calls := w.callsSince()
@@ -108,8 +108,8 @@ func TestCredentialsExpiredForAnHour(t *testing.T) {
 	}
 }
 
-// TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity: with one zone short the machine goes to another one at once; with all of them short it waits, with few
-// launches that fail, and goes where there is room first.
+// TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity: with one zone short the machine goes to another one at once; with all of them
+// short it waits, with few launches that fail, and goes where there is room first.
 func TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		w.change(func(obj *examplev1.ExampleMachine) {
@@ -139,8 +139,8 @@ func TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity(t *testing.T) {
 	})
 }
 
-// TestTwoReplicasDuringALeaderChangeMakeOneMachine: the old leader stalls in its launch, its call arrives late, and it goes on for a while beside
-// the new leader, which launches as well.
+// TestTwoReplicasDuringALeaderChangeMakeOneMachine: the old leader stalls in its launch, its call arrives late, and it continues for a
+// while beside the new leader, which launches as well.
 func TestTwoReplicasDuringALeaderChangeMakeOneMachine(t *testing.T) {
 	for seed := range uint64(8) {
 		inBothClouds(t, func(g *WithT, w *simWorld) {

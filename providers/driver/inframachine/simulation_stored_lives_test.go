@@ -50,8 +50,8 @@ func TestUserDataIsStoredAsLongAsItIsNeeded(t *testing.T) {
 	}
 }
 
-// TestAStoreThatRefuses: before the launch, at the removal, at the end. What runs goes on, the object says why it waits, calls are few, and
-// nobody has to help.
+// TestAStoreThatRefuses: before the launch, at the removal, at the end. What runs continues, the object reports why it waits, calls are
+// few, and no action is needed.
 func TestAStoreThatRefuses(t *testing.T) {
 	for status, reason := range map[int]string{
 		http.StatusForbidden: driverv1.UnauthorizedReason, http.StatusConflict: driverv1.ForeignInstanceReason, http.StatusBadGateway: driverv1.CloudErrorReason,
@@ -87,8 +87,8 @@ func TestAStoreThatRefuses(t *testing.T) {
 	}
 }
 
-// TestUserDataThatChangesBeforeTheLaunch: while a launch waits, the data that is stored is looked at now and then: the bootstrap provider may
-// write other data, and somebody may remove what is there.
+// TestUserDataThatChangesBeforeTheLaunch: while a launch waits, the data that is stored is looked at now and then: the bootstrap provider
+// may write other data, and a user may remove what is there.
 func TestUserDataThatChangesBeforeTheLaunch(t *testing.T) {
 	withStore(t, func(g *WithT, w *simWorld) {
 		w.cloud.Exhaust()

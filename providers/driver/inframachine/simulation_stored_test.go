@@ -32,7 +32,7 @@ type simStore struct {
 
 	mu   sync.Mutex
 	kept map[string]string
-	// lost is true once somebody has removed what was kept: for ten minutes it is not looked for again.
+	// lost is true once a user has removed what was kept: for ten minutes it is not looked for again.
 	lost bool
 	// refuse is the status with which it answers; 0 for none.
 	refuse int
@@ -114,7 +114,7 @@ func (s *simStore) get(mark string) string {
 	return s.kept[mark]
 }
 
-// left says that there is some of the object; empty if not.
+// left reports that there is some of the object; empty if not.
 func (s *simStore) left() string {
 	if s.get(simOwner) == "" {
 		return ""
@@ -193,7 +193,7 @@ func (s *simStore) wasLost() bool {
 	return s.lost
 }
 
-// lose has somebody remove what is kept.
+// lose simulates a user who removes what is kept.
 func (s *simStore) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -208,7 +208,7 @@ func (w *simWorld) gone() string {
 		return ""
 	}
 	if w.caused("forged") && time.Since(w.locked().deleted) > time.Minute*40 {
-		return "" // It may be stuck for good, by its owner's doing.
+		return "" // It may be stuck permanently, because of its owner.
 	}
 	return fmt.Sprintf("%+v", meta.FindStatusCondition(obj.Status.Conditions, driverv1.ReadyCondition))
 }

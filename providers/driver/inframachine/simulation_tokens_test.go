@@ -15,8 +15,8 @@ import (
 	"millwright.dev/test/clouds/example/provider/instance"
 )
 
-// simTokenDriver makes of the example cloud one like EC2: instances are found by tokens and IDs that the cloud makes up, a launch is answered
-// with its instance, one that failed late or was deleted is listed as Terminated, and what lists and reads show may be old.
+// simTokenDriver makes of the example cloud one like EC2: instances are found by tokens and IDs that the cloud makes up, a launch is
+// answered with its instance, one that failed late or was deleted is listed as Terminated, and what lists and reads show may be old.
 type simTokenDriver struct {
 	example  *instance.Driver
 	replicas *simReplicas

@@ -31,7 +31,7 @@ const (
 	simToken     = "secret"
 )
 
-// simOwner marks what is the object's, and foreignOwner what is somebody else's.
+// simOwner marks what belongs to the object, and foreignOwner what belongs to another owner.
 var (
 	simOwner     = driver.OwnerDigest(driver.OwnerName(types.NamespacedName{Namespace: simNamespace, Name: simName}))
 	foreignOwner = driver.OwnerDigest(driver.OwnerName(types.NamespacedName{Namespace: simNamespace, Name: simName + "0"}))
@@ -124,7 +124,7 @@ func failureOf(r *http.Request, status int) *http.Response {
 	return simulation.Answer(r, status, "application/json", bytes.TrimSpace(body))
 }
 
-// populate creates the objects of the life, and what somebody else has in the cloud.
+// populate creates the objects of the life, and what another owner has in the cloud.
 func (w *simWorld) populate() {
 	d := w.Random.Draw("objects")
 	w.createForeign("a", simName+"0")
@@ -148,7 +148,7 @@ func (w *simWorld) populate() {
 	w.AddMachine(&examplev1.ExampleMachine{ObjectMeta: metav1.ObjectMeta{Name: simName}, Spec: spec})
 }
 
-// createForeign makes a machine of somebody else.
+// createForeign makes a machine of another owner.
 func (w *simWorld) createForeign(zone, name string) {
 	body := fmt.Sprintf(`{"requestID":"foreign-%s-%s","machineType":"small","image":"node-v1","labels":{"%s":"%s","%s":"foreign","%s":"foreign"}}`,
 		zone, name, instance.LabelOwner, foreignOwner, instance.LabelOwnerUID, instance.LabelToken)

@@ -28,8 +28,8 @@ func fakeServer(stored *testMachine) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored).WithStatusSubresource(stored).Build()
 }
 
-// TestNothingIsConcludedFromACacheOlderThanTheLastOwnWrite: a status that seems to be right already, and is not, would stay wrong, since own
-// writes wake nobody. The event of the write that is awaited does.
+// TestNothingIsConcludedFromACacheOlderThanTheLastOwnWrite: a status that seems to be right already, and is not, would stay wrong, since
+// own writes enqueue nothing. The event of the write that is awaited does.
 func TestNothingIsConcludedFromACacheOlderThanTheLastOwnWrite(t *testing.T) {
 	g := NewWithT(t)
 	stored := &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}}

@@ -58,7 +58,7 @@ func deriveMachine(status *driverv1.MachineStatus, o observed, generation int64,
 	}
 }
 
-// setProgress sets, and never unsets, that the instance has run and that the machine has failed for good.
+// setProgress sets, and never unsets, that the instance has run and that the machine has failed permanently.
 func setProgress(status *driverv1.MachineStatus, o observed) {
 	if o.failure != nil {
 		status.FailureReason = &o.failure.reason
@@ -99,7 +99,7 @@ func setInstance(status *driverv1.MachineStatus, o observed) {
 const maxAddresses, maxAddress = 256, 256
 
 // acceptedAddresses are those that the API accepts: one that it does not, or one too many, as an instance with the addresses of many
-// Pods has, would have it refuse the whole status. Of too many those go that tell least: internal addresses beyond the first.
+// Pods has, would have it refuse the whole status. Of too many the least informative are dropped: internal addresses beyond the first.
 func acceptedAddresses(list []clusterv1.MachineAddress) []clusterv1.MachineAddress {
 	accepted := slices.DeleteFunc(slices.Clone(list), func(a clusterv1.MachineAddress) bool {
 		return a.Address == "" || utf8.RuneCountInString(a.Address) > maxAddress

@@ -143,7 +143,7 @@ func explainStore(e *storeError) *explanation {
 	return &explanation{why.reason, launched + "the user data cannot be stored: " + why.message}
 }
 
-// explainStored explains why stored user data cannot be written or removed. None of it is for good.
+// explainStored explains why stored user data cannot be written or removed. None of it is permanent.
 func explainStored(err error) *explanation {
 	cause := withoutStop(err)
 	switch driver.ClassOf(err) {

@@ -15,14 +15,14 @@ import (
 )
 
 // isUserDataDue returns whether stored user data is not needed any more by an object that stays: its Machine has a Node, so that the
-// instance has read it, or the machine has failed for good.
+// instance has read it, or the machine has failed permanently.
 func (r *Reconciler[M]) isUserDataDue(s *scope[M]) bool {
 	joined := s.owner != nil && s.owner.Status.NodeRef.IsDefined() && s.handle.ProviderID != ""
 	failed := s.Object.CommonStatus().HasFailed() || s.observed.failure != nil
 	return r.store(s.Object) != nil && (joined || failed) && s.launchedErr == nil && !s.launched.UserDataRemoved
 }
 
-// afterFailure brings a machine back that has just failed for good, to remove what is stored for it.
+// afterFailure brings a machine back that has just failed permanently, to remove what is stored for it.
 func (r *Reconciler[M]) afterFailure(s *scope[M]) outcome.Outcome {
 	if s.observed.failure != nil && !s.Deleting() && r.isUserDataDue(s) {
 		return outcome.ContinueAfter(rereadDelay)
@@ -30,8 +30,8 @@ func (r *Reconciler[M]) afterFailure(s *scope[M]) outcome.Outcome {
 	return outcome.Continue()
 }
 
-// removeUserData removes stored user data as soon as nobody needs it, and records that: nothing is asked for it afterwards until the object
-// is deleted. What is wrong with that does not concern the instance, which goes on as it is.
+// removeUserData removes stored user data as soon as nothing needs it, and records that: nothing is asked for it afterwards until the
+// object is deleted. What is wrong with that does not concern the instance, which continues as it is.
 func (r *Reconciler[M]) removeUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if s.observed.failure != nil || !r.isUserDataDue(s) {
 		return outcome.Continue()
@@ -105,7 +105,7 @@ func (s *scope[M]) reportRemoved() {
 	}
 }
 
-// failureOf is why a machine has failed for good.
+// failureOf is why a machine has failed permanently.
 func failureOf(status *driverv1.MachineStatus) *explanation {
 	return &explanation{*status.FailureReason, ptr.Deref(status.FailureMessage, "")}
 }

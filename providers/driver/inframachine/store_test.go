@@ -54,7 +54,7 @@ func mustCompress(t *testing.T, data []byte) []byte {
 	return packed
 }
 
-// What refuses to store says so, whether something may have been launched, and that it goes on: none of it is for good.
+// A refused store reports that, whether something may have been launched, and that it continues: none of it is permanent.
 func TestExplainStore(t *testing.T) {
 	for class, reason := range map[driver.Class]string{
 		driver.ClassAuth: driverv1.UnauthorizedReason, driver.ClassQuota: driverv1.QuotaExceededReason, driver.ClassThrottle: driverv1.ThrottledReason,

@@ -111,7 +111,7 @@ const (
 	answerLate = 10 * time.Second
 )
 
-// awaitAnswer waits for the answer of a batch, which wakes the object. asked explains what was requested.
+// awaitAnswer waits for the answer of a batch, which enqueues the object. asked explains what was requested.
 func (r *Reconciler[M]) awaitAnswer(s *scope[M], pending batch.Pending, asked *explanation) outcome.Outcome {
 	if pending.Throttled != nil {
 		s.observed.state = explainDeletion(pending.Throttled)

@@ -8,7 +8,7 @@ import (
 )
 
 // endInstances asks the cloud to terminate instances that carry the marks of their handles, and before that to lift the protection that
-// their specs have asked for: whoever deletes the Machine asks for its end. Those without any come first, since the others are a call
+// their specs have asked for: anyone who deletes the Machine asks for its end. Those without any come first, since the others are a call
 // each. It has one error, or nil, for each handle.
 func (r *Reconciler[M]) endInstances(ctx context.Context, in driver.Scope, handles []driver.Handle) []error {
 	errs := make([]error, len(handles))

@@ -63,7 +63,7 @@ func (r *Reconciler[M]) useSlot(ctx context.Context, s *scope[M]) outcome.Outcom
 	return out
 }
 
-// readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine for good before
+// readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine permanently before
 // the cloud is called: the bootstrap provider makes it once.
 func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
 	out := r.readSecret(ctx, s, *s.owner.Spec.Bootstrap.DataSecretName)
@@ -126,7 +126,7 @@ func packStored(data []byte, format string, limit int) ([]byte, error) {
 	return packed, err
 }
 
-// isClusterSecret returns whether a Secret has the name of one with credentials of a Cluster. Whoever may write Machines names any
+// isClusterSecret returns whether a Secret has the name of one with credentials of a Cluster. Anyone who may write Machines names any
 // Secret as bootstrap data and could read on the machine what they may not read here; the kubeconfig of a Cluster has the same
 // key as bootstrap data. What a bootstrap provider has written is its data, whatever its name.
 func isClusterSecret(secret *corev1.Secret) bool {

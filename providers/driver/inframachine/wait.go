@@ -10,7 +10,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// checkFailure ends the work on a machine that has failed for good: it is never launched again, and
+// checkFailure ends the work on a machine that has failed permanently: it is never launched again, and
 // its instance is left alone until the object is deleted.
 func (r *Reconciler[M]) checkFailure(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if !s.Object.CommonStatus().HasFailed() {

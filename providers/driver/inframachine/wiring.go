@@ -34,8 +34,8 @@ type Watch struct {
 	Map handler.MapFunc
 }
 
-// Wire makes what the Reconciler keeps in memory, and returns what drives it. It is called once, by whoever drives the Reconciler. The
-// group is that of its kind.
+// Wire makes what the Reconciler keeps in memory, and returns what drives it. It is called once, by the code that drives the Reconciler.
+// The group is that of its kind.
 func (r *Reconciler[M]) Wire(group string) Wiring {
 	r.group = group
 	waker := wake.New()

@@ -17,7 +17,7 @@ import (
 // silent is the answer of a cloud of which zone b says nothing.
 var silent = driver.NewIncomplete([]string{"b"}, driver.NewUnknownError("List", "", errors.New("the list is incomplete: b")))
 
-// bare is a scope that a test lists by hand.
+// bare is a scope that a test lists itself.
 func bare(t *testing.T) (*scope, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	return newScope(driver.Scope{Location: "r"}, nil, Options{Clock: clk, Fast: fast, Slow: slow}, wake.New()), clk

@@ -19,7 +19,7 @@ const wakePause = 100 * time.Millisecond
 // Outage means that a scope, or a failure domain of it, could not be listed for so long that what is known of its instances may be
 // out of date.
 type Outage struct {
-	// LastListed is when the latest successful list began; zero if this process has made none.
+	// LastListed is when the latest successful list began; zero if there was none in this process.
 	LastListed time.Time
 	// Since is LastListed, or when this process began to list the scope if that was later.
 	Since time.Time

@@ -119,7 +119,7 @@ func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
 	g.Expect(fails(1, expired)).To(HaveField("Since", clk.Now().Add(-DefaultUnreachableAfter)))
 }
 
-// While no machine was there nobody listed.
+// While there was no machine there was no list.
 func TestALongTimeWithoutMachinesIsNoOutage(t *testing.T) {
 	r := newRig(t)
 	r.inventory.Track(one, handle("i-1"), false)

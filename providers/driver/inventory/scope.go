@@ -145,7 +145,7 @@ func (s *scope) soonest() time.Duration {
 	return s.pause()
 }
 
-// list asks the cloud, wakes the machines whose View has changed, and returns the time to the next list.
+// list asks the cloud, enqueues the machines whose View has changed, and returns the time to the next list.
 func (s *scope) list(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	idle := len(s.tracked) == 0

@@ -27,7 +27,7 @@ func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransiti
 	view, begins := s.view(handle), inTransition && !t.inTransition
 	t.everListed = t.everListed || view.Listed
 	view.EverListed = t.everListed
-	// Whoever stops to wait and begins again within one look at its machine waits for the same.
+	// A machine that stops to wait and begins again within one reconcile waits for the same.
 	if !t.seen.shows(view) || begins && now.Sub(t.calm) > s.opts.Fast {
 		t.since = now
 	}

@@ -34,7 +34,7 @@ func TestAdmit(t *testing.T) {
 	r.Expect(r.admit("e")).To(Equal(500 * time.Millisecond))
 }
 
-// An object that makes no call after all delays nobody, and gives no right to more calls than the limit.
+// An object that makes no call after all delays nothing, and gives no right to more calls than the limit.
 func TestATokenThatIsGivenBack(t *testing.T) {
 	r := newRig(t, one(1, 2))
 	r.GiveBack("r", create)
@@ -87,7 +87,7 @@ func TestAnObjectThatMovesToAnotherLimitScope(t *testing.T) {
 	r.Expect(r.pair().waiting).To(BeEmpty())
 }
 
-// The machines ahead may be deleted meanwhile, so nobody is sent away for hours.
+// The machines ahead may be deleted meanwhile, so no machine is turned away for hours.
 func TestLongWaitsAreShortened(t *testing.T) {
 	r := newRig(t, one(1, 1))
 	for i := range 62 {

@@ -8,7 +8,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// uncalledError is the cause in the errors of calls that the Limiter has not made. Its message does not change while the
+// uncalledError is the cause in the errors of calls that the Limiter has not sent. Its message does not change while the
 // reason is the same, since it ends in conditions.
 type uncalledError struct {
 	message string
@@ -23,7 +23,7 @@ func (e *uncalledError) Error() string {
 	return e.message + ": " + e.cause.Error()
 }
 
-// Unwrap returns why the call was not made.
+// Unwrap returns why the call was not sent.
 func (e *uncalledError) Unwrap() error { return e.cause }
 
 // closed is the error while the kind is closed.

@@ -8,12 +8,12 @@
 //
 // # Order
 //
-// Whoever has to wait gets a place in one queue for the pair, first come, first served, whether it waits with a goroutine
+// A caller that has to wait gets a place in one queue for the pair, first come, first served, whether it waits with a goroutine
 // (Do) or comes back later (Admit). An object has one place for each kind. Tokens are taken when a call may begin and not
 // when a place is given, so the calls that have begun never exceed burst + rate × time, however late an object comes back.
 // The token of an object that does not come back when its turn has come is held for it for 5 seconds, then those behind it
-// may go; it is still ahead of them when it comes, for 10 minutes. So nobody waits for more calls than there were ahead of
-// it, and an object that vanishes without Forget holds up nobody for more than the 5 seconds.
+// may go; it is still ahead of them when it comes, for 10 minutes. So no caller waits for more calls than there were ahead of
+// it, and an object that vanishes without Forget holds up nothing for more than the 5 seconds.
 //
 // # Closure
 //
@@ -35,7 +35,7 @@
 //
 // It limits beginnings, not calls under way: a call that hangs or panics holds nothing. A call here is one call of a
 // Driver's method; how many requests that makes of the cloud is up to the driver, whose Rates have to allow for it.
-// Nothing is persisted: a new process begins with full buckets. A clock that is set back delays nobody: all waits stay as
+// Nothing is persisted: a new process begins with full buckets. A clock that is set back delays nothing: all waits stay as
 // long as they were. Pairs that were not used for an hour are dropped, with their metrics.
 package limit
 

@@ -97,7 +97,7 @@ func (s *simulation) expectWithin(rate driver.Rate) {
 	}
 }
 
-// Whoever comes in time has its turn in order, and there are never more than the rate allows, nor much less.
+// A caller that comes in time has its turn in order, and there are never more than the rate allows, nor much less.
 func TestTurnsAreInOrderAndWithinTheRate(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -70,7 +70,7 @@ type Reconciler[T Object] struct {
 
 // Reconcile asks the cloud unless the answer is known, and writes the status if it changed. The annotation
 // cluster.x-k8s.io/paused keeps it from that, and so does a failure until its wait is over, whatever wakes the template: what the
-// cloud refuses for good is not asked again, since the spec is immutable.
+// cloud refuses permanently is not asked again, since the spec is immutable.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	template := r.New()
 	if err := r.Client.Get(ctx, request.NamespacedName, template); err != nil {

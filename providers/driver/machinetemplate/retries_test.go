@@ -65,7 +65,7 @@ func newTest(t *testing.T, failure error) (*Reconciler[*testTemplate], *cloud, *
 }
 
 // TestATemplateThatCannotBeSizedIsAskedForRarely: a fresh template of a type that does not exist is asked for once, and what fails
-// otherwise more and more rarely, although something wakes the template every second.
+// otherwise more and more rarely, although something enqueues the template every second.
 func TestATemplateThatCannotBeSizedIsAskedForRarely(t *testing.T) {
 	cause := errors.New("why")
 	for name, test := range map[string]struct {
@@ -96,7 +96,7 @@ func TestATemplateThatCannotBeSizedIsAskedForRarely(t *testing.T) {
 	}
 }
 
-// TestATemplateIsAskedForAgainWhenItsWaitIsOver: by its own requeue, with nothing else that wakes it.
+// TestATemplateIsAskedForAgainWhenItsWaitIsOver: by its own requeue, with nothing else that enqueues it.
 func TestATemplateIsAskedForAgainWhenItsWaitIsOver(t *testing.T) {
 	g := NewWithT(t)
 	r, asked, clk, request := newTest(t, driver.NewAuthError("Describe", "X", errors.New("why")))
@@ -113,7 +113,7 @@ func TestATemplateIsAskedForAgainWhenItsWaitIsOver(t *testing.T) {
 	}))
 }
 
-// TestAnotherTemplateOfTheSameNameIsAskedFor: the failure was of the template that is gone, whose deletion nobody may have seen.
+// TestAnotherTemplateOfTheSameNameIsAskedFor: the failure was of the template that no longer exists, whose deletion may have been missed.
 func TestAnotherTemplateOfTheSameNameIsAskedFor(t *testing.T) {
 	g := NewWithT(t)
 	r, asked, _, request := newTest(t, driver.NewTerminalError("Describe", "InvalidInstanceType", errors.New("why")))
@@ -156,7 +156,7 @@ func (refusedWrites) Patch(context.Context, client.Object, client.Patch, ...clie
 	return errors.New("refused")
 }
 
-// TestATemplateOfAnotherManagerIsNotAskedFor: also if an event that passed the predicates, such as the loss of the label, wakes it.
+// TestATemplateOfAnotherManagerIsNotAskedFor: also if an event that passed the predicates, such as the loss of the label, enqueues it.
 func TestATemplateOfAnotherManagerIsNotAskedFor(t *testing.T) {
 	g := NewWithT(t)
 	r, asked, _, request := newTest(t, nil)
@@ -166,7 +166,7 @@ func TestATemplateOfAnotherManagerIsNotAskedFor(t *testing.T) {
 	g.Expect(asked.asked).To(BeZero())
 }
 
-// TestSizesKeepToTheLimits: while the cloud throttles the reads for machines it is asked for no template, the condition says why, and a
+// TestSizesKeepToTheLimits: while the cloud throttles the reads for machines it is asked for no template, the condition reports why, and a
 // throttle that a template meets pauses the reads for machines.
 func TestSizesKeepToTheLimits(t *testing.T) {
 	g := NewWithT(t)

@@ -23,7 +23,7 @@ func known(status *driverv1.MachineTemplateStatus) bool {
 	return len(status.Capacity) > 0 && meta.IsStatusConditionTrue(status.Conditions, driverv1.CapacityKnownCondition)
 }
 
-// checkIdentity finds out whether the template may use the identity that it names. If not, nothing is asked, and the status says so;
+// checkIdentity finds out whether the template may use the identity that it names. If not, no request is sent, and the status reports it;
 // watches bring the template back.
 func (r *Reconciler[T]) checkIdentity(ctx context.Context, s *scope[T]) outcome.Outcome {
 	refused, err := r.Identities.Check(ctx, s.Object, false)

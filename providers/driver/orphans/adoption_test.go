@@ -10,8 +10,8 @@ import (
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
 
-// TestAnInstanceThatIsTakenBackDuringACollection was listed without an object, and even is due, when its object is recreated with its provider
-// ID; the record of the adoption is written later, or never. The object alone keeps it, from the moment when it is there.
+// TestAnInstanceThatIsTakenBackDuringACollection was listed without an object, and even is due, when its object is recreated with its
+// provider ID; the record of the adoption is written later, or never. The object alone keeps it, from the moment when it is there.
 func TestAnInstanceThatIsTakenBackDuringACollection(t *testing.T) {
 	for name, test := range map[string]struct {
 		// created is the list of objects before which the object appears, counted from the scan that has the instance due: the first is what the
@@ -56,7 +56,7 @@ func TestAnInstanceThatIsTakenBackDuringACollection(t *testing.T) {
 	}
 }
 
-// recreate makes an object again with another UID, as one makes it by hand after a restore.
+// recreate creates an object again with another UID, as a user does manually after a restore.
 func (i *installation) recreate(was *examplev1.ExampleMachine) *examplev1.ExampleMachine {
 	i.t.Helper()
 	again := i.object(was.Name)

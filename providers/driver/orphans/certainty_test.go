@@ -19,7 +19,7 @@ func lineageAt(epoch string, after time.Duration) string {
 	return driver.Lineage{Cluster: "c", Epoch: epoch, At: testStart.Add(after)}.String()
 }
 
-// A copy of the management cluster is seen by what it marks while this one reigns, whether marks show names or digests; not by what somebody
+// A copy of the management cluster is seen by what it marks while this one reigns, whether marks show names or digests; not by what a user
 // else's namespace claims, nor by a mark that is of its own time.
 func TestWhatShowsACopy(t *testing.T) {
 	copied := lineageAt("copy", 90*time.Minute)
@@ -103,7 +103,7 @@ func TestADisputeIsRecorded(t *testing.T) {
 	g.Expect(w.Disputed["c"]).To(BeFalse())
 }
 
-// An instance is disputed if it carries neither what this process has written nor what was there before, but the mark of somebody else.
+// An instance is disputed if it carries neither what this process has written nor what was there before, but the mark of another owner.
 func TestWhoseMarkIsAnothers(t *testing.T) {
 	for name, test := range map[string]struct {
 		now  string
@@ -199,8 +199,8 @@ func TestOneOfSeveralClustersIsPaused(t *testing.T) {
 	}
 }
 
-// A cleanup ends whatever carries a mark, so it spares marks of which something is not due; instances are no such thing, as the driver keeps what
-// one uses.
+// A cleanup ends whatever carries a mark, so it spares marks of which something is not due; instances are no such thing, as the driver
+// keeps what one uses.
 func TestWhatACleanupSpares(t *testing.T) {
 	g := NewWithT(t)
 	_, f, _ := orphan()
@@ -220,7 +220,7 @@ func (c clean) Cleanup(_ context.Context, _ driver.Scope, handles []driver.Handl
 	return c.do(handles)
 }
 
-// Whatever a driver answers to a cleanup, and however often it is asked, each thing is told once.
+// Whatever a driver answers to a cleanup, and however often it is asked, each thing is reported once.
 func TestAnswersToACleanup(t *testing.T) {
 	_, f, _ := orphan()
 	batch := []*candidate{{Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}}, {Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}}}

@@ -16,7 +16,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// Claim is what one object claims of the cloud. All of it but the name may be forged by whoever may write the object; a forged claim
+// Claim is what one object claims of the cloud. All of it but the name may be forged by anyone who may write the object; a forged claim
 // keeps something alive, and ends nothing.
 type Claim struct {
 	// Handle of the instance, as the reconciler has it.

@@ -66,7 +66,7 @@ type Collector struct {
 
 // scope is what is remembered of one scope from scan to scan.
 type scope struct {
-	// busy is true while a list of it goes on, also one that does not end although its time is over.
+	// busy is true while a list of it is in progress, also one that does not end although its time is over.
 	busy bool
 	// seen are the observations of the scans before, by key.
 	seen map[string]Observation

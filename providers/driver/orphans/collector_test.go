@@ -78,7 +78,7 @@ func TestThePolicyReportDeletesNothing(t *testing.T) {
 	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("--orphan-policy=report"))))
 }
 
-// What was launched before the upgrade has no lineage; nobody knows whose it is.
+// What was launched before the upgrade has no lineage; its owner is unknown.
 func TestTheFirstStartAfterAnUpgradeOnlyReports(t *testing.T) {
 	i := newInstallation(t)
 	for _, name := range []string{"old", "claimed"} {
@@ -212,7 +212,7 @@ func TestWhatHasEndedIsLeftAlone(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(BeEmpty())
 }
 
-// The last object of a scope is gone, and the process with it: the scope is listed all the same.
+// The last object of a scope is gone, and so is the process: the scope is listed all the same.
 func TestAScopeWithoutObjectsIsListedAfterARestart(t *testing.T) {
 	i := newInstallation(t)
 	gone := i.launch("gone")

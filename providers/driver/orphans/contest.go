@@ -15,7 +15,7 @@ type takeover struct {
 	object types.UID
 	// before is the lineage that was replaced.
 	before string
-	// reported is true once it was reported that somebody else has replaced the mark in turn.
+	// reported is true once it was reported that another owner has replaced the mark in turn.
 	reported bool
 }
 
@@ -39,7 +39,7 @@ func (s *scope) takeOver(l *list, owned map[Cluster][]Claim) {
 }
 
 // dispute notes the Clusters of which an instance carries neither the mark that this process has written nor that which it has replaced:
-// another management cluster has an object for it as well. So it is where what was moved away is restored from a backup. Both go on to
+// another management cluster has an object for it as well. So it is where what was moved away is restored from a backup. Both continue to
 // mark it, since whichever gives way would have it ended by the other once the object there is removed by force; but neither ends anything.
 func (c *Collector) dispute(w *World, listed []*list) {
 	c.mu.Lock()

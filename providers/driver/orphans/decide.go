@@ -38,18 +38,18 @@ const (
 	// Unproven means that its Cluster is here, and its object was removed while the Cluster was paused, or may have been, or before a scan had
 	// seen it: it may have been moved away, or be in the state of the API server that a backup was restored over.
 	Unproven Assessment = "Unproven"
-	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: somebody has
-	// made a copy of an instance and its marks, or has marked an instance by hand to adopt it.
+	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: a user has
+	// made a copy of an instance and its marks, or has marked an instance manually to adopt it.
 	NotLaunched Assessment = "NotLaunched"
-	// Relabeled means that an object of its mark was here and is gone, its Cluster is here, and its lineage is not from here: somebody has
-	// written it, in the cloud or into the record of the launch, or another management cluster has an object for it.
+	// Relabeled means that an object of its mark was here and no longer exists, its Cluster is here, and its lineage is not from here: a user
+	// has written it, in the cloud or into the record of the launch, or another management cluster has an object for it.
 	Relabeled Assessment = "Relabeled"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
 	OtherNamespace Assessment = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
 	Contested Assessment = "Contested"
 	// NotAllowed means that its Cluster is here, in a namespace that may not use the identity by which it was listed: the identity has been
-	// narrowed, or somebody has forged the mark in an account of their own.
+	// narrowed, or a user has forged the mark in an account of their own.
 	NotAllowed Assessment = "NotAllowed"
 	// Frozen means that it would be an orphan, and its Cluster says that nothing may be replaced now.
 	Frozen Assessment = "Frozen"
@@ -77,7 +77,7 @@ type Observation struct {
 	// Scans before this one that saw it so.
 	Scans int
 	// Frozen is true if its Cluster was frozen in the latest of them. After a freeze what was seen until then proves nothing:
-	// whoever restores something may have needed that time to put the objects back.
+	// a user who restores something may have needed that time to put the objects back.
 	Frozen bool
 }
 
@@ -116,8 +116,8 @@ type World struct {
 	Contested map[types.UID]bool
 	// Disputed are those with instances of which another management cluster has replaced the mark.
 	Disputed map[types.UID]bool
-	// Denies returns whether the identity of a scope may not be used for a namespace; nil if there are no identities. Whoever has the account
-	// of an identity may write any mark there, but only for those who may use it.
+	// Denies returns whether the identity of a scope may not be used for a namespace; nil if there are no identities. Anyone who has the
+	// account of an identity may write any mark there, but only for those who may use it.
 	Denies func(in driver.Scope, namespace string) bool
 }
 
@@ -232,7 +232,7 @@ func contested(w *World, all []Found) map[types.UID]bool {
 			continue
 		}
 		if namespace := w.namespaceOf(f); namespace != "" && namespace != cluster.Namespace {
-			continue // Whoever may write launch records of another namespace must not stop the work on this one.
+			continue // Anyone who may write launch records of another namespace must not stop the work on this one.
 		}
 		own, _ := w.Record.epoch(lineage.Epoch)
 		if !own.covers(lineage.At) && slices.ContainsFunc(w.Record.Epochs, func(e Epoch) bool {

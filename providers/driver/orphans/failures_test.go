@@ -19,7 +19,7 @@ import (
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
 
-// TestNothingIsConcludedFromAnAPIServerThatDoesNotAnswer, not as a whole, page by page or as anybody who may read.
+// TestNothingIsConcludedFromAnAPIServerThatDoesNotAnswer, be it as a whole, for one page or for want of permission.
 func TestNothingIsConcludedFromAnAPIServerThatDoesNotAnswer(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "examplemachines"}, "", errors.New("RBAC denies it"))
 	for name, list := range map[string]func(client.ObjectList) error{
@@ -145,7 +145,7 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(ConsistOf("i-here-a", "i-there-a"))
 }
 
-// Without a record that can be written nothing is deleted, and launches go on.
+// Without a record that can be written nothing is deleted, and launches continue.
 func TestARecordThatCannotBeWrittenDeletesNothing(t *testing.T) {
 	i := newInstallation(t)
 	gone := i.launch("gone")
@@ -194,7 +194,8 @@ func TestADeletionThatTheCloudRefuses(t *testing.T) {
 	i.Expect(i.cloud.live()).To(BeEmpty())
 }
 
-// The process exits at each request and call in turn, with or without the effect of that. The next process deletes the orphan, and nothing else.
+// The process exits at each request and call in turn, with or without the effect of that. The next process deletes the orphan, and nothing
+// else.
 func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	for at := 1; ; at++ {
 		i := newInstallation(t)
@@ -267,7 +268,7 @@ func TestWhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
 	i.Expect(tried).To(HaveLen(3*maxDeletions), "each has had its turn")
 }
 
-// A process that was stopped after its last read of the API server, with its machine perhaps, ends nothing once it goes on.
+// A process that was stopped after its last read of the API server, with its machine perhaps, ends nothing once it continues.
 func TestAProcessThatWasStoppedBeforeItsDeletion(t *testing.T) {
 	i := newInstallation(t)
 	m := i.launch("m")

@@ -18,7 +18,7 @@ func FreezeReasons() []string {
 	}
 }
 
-// frozenNow returns whether a Cluster says that nothing may be replaced.
+// frozenNow returns whether a Cluster reports that nothing may be replaced.
 func frozenNow(cluster *clusterv1.Cluster) bool {
 	known := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	return known != nil && known.Status == metav1.ConditionFalse && slices.Contains(FreezeReasons(), known.Reason)

@@ -30,7 +30,7 @@ func (i *installation) allowed(status metav1.ConditionStatus, reason string) {
 	i.Expect(i.api.Update(i.ctx, cluster)).To(Succeed())
 }
 
-// TestAFrozenClusterKeepsItsOrphans, and says so; after the freeze two more scans have to see each of them.
+// TestAFrozenClusterKeepsItsOrphans, and reports it; after the freeze two more scans have to see each of them.
 func TestAFrozenClusterKeepsItsOrphans(t *testing.T) {
 	for _, reason := range FreezeReasons() {
 		t.Run(reason, func(t *testing.T) {

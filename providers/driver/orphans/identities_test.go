@@ -11,7 +11,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// Whoever has the account of an identity may write any mark there. That concerns no namespace that may not use the identity.
+// Anyone who has the account of an identity may write any mark there. That concerns no namespace that may not use the identity.
 func TestMarksThatATenantForgesInAnAccountOfTheirOwn(t *testing.T) {
 	i := newInstallation(t)
 	theirs := driver.Scope{Identity: "tenant", Location: "here"}
@@ -37,7 +37,7 @@ func TestMarksThatATenantForgesInAnAccountOfTheirOwn(t *testing.T) {
 	i.Expect(i.events).To(ConsistOf(HavePrefix("ns/green OrphanDeleted: ")))
 }
 
-// Nothing is called with an identity that nobody here may use, whatever objects name; the age of the scope tells.
+// Nothing is called with an identity that no namespace here may use, whatever objects name; the age of the scope shows it.
 func TestAnIdentityThatNobodyMayUseIsNotListedWith(t *testing.T) {
 	i := newInstallation(t)
 	theirs := driver.Scope{Identity: "tenant", Location: "here"}

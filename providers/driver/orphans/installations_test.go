@@ -29,7 +29,7 @@ func TestTwoManagementClustersWithEqualNamesNeverTouchEachOthers(t *testing.T) {
 	a.Expect(a.cloud.live()).To(ContainElements("i-m-a", "i-m-b"))
 }
 
-// A backup is restored in place of what was there: the same UIDs, an older record, and the process that worked with it has gone.
+// A backup is restored in place of what was there: the same UIDs, an older record, and the process that worked with it is gone.
 func TestARestoredBackupDeletesNothingThatWasLaunchedAfterIt(t *testing.T) {
 	i := newInstallation(t)
 	i.launch("before")
@@ -65,7 +65,7 @@ func TestACopyBesideTheOriginalDeletesNothing(t *testing.T) {
 		original.scan(1)
 		clone.scan(1)
 	}
-	clone.expunge(first) // Whoever is rid of the copy means no harm to the original.
+	clone.expunge(first) // The deletion of the copy must not harm the original.
 	for range 6 {
 		original.scan(1)
 		clone.scan(1)
@@ -75,7 +75,7 @@ func TestACopyBesideTheOriginalDeletesNothing(t *testing.T) {
 	original.Expect(clone.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("find the copy"))))
 }
 
-// During a move the Cluster is paused at the source, then everything is gone there; at the target everything has new UIDs.
+// During a move the Cluster is paused at the source, then everything is deleted there; at the target everything has new UIDs.
 func TestAMoveMakesNoOrphans(t *testing.T) {
 	source := newInstallation(t)
 	m := source.launch("m")
@@ -94,7 +94,7 @@ func TestAMoveMakesNoOrphans(t *testing.T) {
 	target.Expect(target.events).To(BeEmpty())
 }
 
-// Whoever may write objects, but not the cloud, can keep things alive and end nothing.
+// Anyone who may write objects, but not the cloud, can keep things alive and end nothing.
 func TestForgedClaims(t *testing.T) {
 	i := newInstallation(t)
 	victim, gone := i.launch("victim"), i.launch("gone")
@@ -114,7 +114,8 @@ func TestForgedClaims(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
 }
 
-// Whoever forges the lineage in the record of a launch makes the own instance a stranger; the Clusters of others go on as before.
+// Anyone who forges the lineage in the record of a launch makes their own instance a foreign one; the Clusters of others continue as
+// before.
 func TestForgedLineages(t *testing.T) {
 	i := newInstallation(t)
 	for n, lineage := range []driver.Lineage{
@@ -131,8 +132,8 @@ func TestForgedLineages(t *testing.T) {
 	i.Expect(assessment(OtherNamespace)).To(BeEquivalentTo(1))
 }
 
-// Somebody launches an instance like ours, and the tags are copied. Once the object of the original is gone, as it should be, the copy has no
-// object, and is somebody's work.
+// A user launches an instance like ours, and the tags are copied. Once the object of the original is gone, as it should be, the
+// copy has no object, and belongs to that user.
 func TestACopyOfAnInstanceIsOnlyReported(t *testing.T) {
 	i := newInstallation(t)
 	m := i.launch("m")

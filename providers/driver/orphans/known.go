@@ -22,7 +22,7 @@ type KnownCluster struct {
 	// Generation is that of the Cluster when it was last seen, not paused; zero if it was paused then. With each pause that spec.paused asks
 	// for, as clusterctl move does, the generation grows, so one that is as it was proves that there was none in between.
 	Generation int64 `json:"generation,omitempty"`
-	// UnprovenFrom and UnprovenUntil bound the marks that prove nothing, since their objects may have been moved away, or were gone
+	// UnprovenFrom and UnprovenUntil bound the marks that prove nothing, since their objects may have been moved away, or no longer exist
 	// before a scan has seen them. What still has its object is marked again. UnprovenUntil is zero for none. The names in the record
 	// are of before, so that one that was written by an earlier version counts.
 	UnprovenFrom  int64 `json:"doubtFrom,omitempty"`

@@ -15,8 +15,8 @@ var (
 )
 
 // launched returns whether an instance of the Cluster has the token, and in clouds of names the name, that a launch for the object of its
-// mark has. Somebody who launches an instance like ours copies the marks; the token of a launch is not copied with tags, and no two
-// instances have the same name. Of what was left behind nothing tells: it has neither.
+// mark has. A user who launches an instance like ours copies the marks; the token of a launch is not copied with tags, and no two
+// instances have the same name. What was left behind cannot be recognized: it has neither.
 func (w *World) launched(f Found, cluster Cluster) bool {
 	if f.Kind != kindInstance {
 		return true

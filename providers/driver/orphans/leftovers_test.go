@@ -63,7 +63,7 @@ func TestALeftoverThatTheCloudRefusesToDelete(t *testing.T) {
 	i.Expect(i.cloud.cleaned).To(HaveLen(1))
 }
 
-// A cleanup ends whatever carries the mark. Somebody has copied a volume with its tags, and taken its lineage away to keep it.
+// A cleanup ends whatever carries the mark. A user has copied a volume with its tags, and taken its lineage away to keep it.
 func TestAVolumeBesideTheOneThatIsLeftBehindStays(t *testing.T) {
 	i := newInstallation(t)
 	gone := i.launch("gone")

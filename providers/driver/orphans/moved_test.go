@@ -16,9 +16,9 @@ import (
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
 
-// A clusterctl move pauses the Cluster, creates everything at the target, and then deletes objects at the source, one after the other. It fails
-// half-way, and somebody unpauses the source: what has its object at the target alone is no orphan, whenever scans were made and whichever
-// process made them.
+// A clusterctl move pauses the Cluster, creates everything at the target, and then deletes objects at the source, one after the other. It
+// fails half-way, and a user unpauses the source: what has its object at the target alone is no orphan, whenever scans were made and
+// whichever process made them.
 func TestAMoveThatFailsHalfWay(t *testing.T) {
 	for name, test := range map[string]struct{ scanned, restarted bool }{
 		"between two scans":                   {},
@@ -46,7 +46,7 @@ func TestAMoveThatFailsHalfWay(t *testing.T) {
 			i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 			i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-moved-a"), ContainSubstring("paused"))))
 
-			// What still has its object here was marked again since, so the collection goes on.
+			// What still has its object here was marked again since, so the collection continues.
 			i.expunge(kept)
 			i.scan(2)
 			i.Expect(i.cloud.deleted).To(Equal([]string{"i-kept-a"}))

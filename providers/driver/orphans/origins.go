@@ -21,7 +21,7 @@ type Stray struct {
 	Cluster  types.UID `json:"cluster"`
 }
 
-// origin is where an object is or was. Whoever may write the object, or its launch record, may forge the UID in that, but not its name.
+// origin is where an object is or was. Anyone who may write the object, or its launch record, may forge the UID in that, but not its name.
 type origin struct {
 	cluster types.UID
 	// namespace and owner, the name for the mark, are empty where only the UID is known.

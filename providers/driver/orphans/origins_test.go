@@ -17,8 +17,8 @@ import (
 
 const foreignLineage = "other_other_1"
 
-// Whoever may tag in the account, or write the record of a launch, replaces the lineage of one of our instances, and removes its object by
-// force: it is reported, in each process, since it costs somebody money.
+// Anyone who may tag in the account, or write the record of a launch, replaces the lineage of one of our instances, and removes its object
+// by force: it is reported, in each process, since it costs a user money.
 func TestAnInstanceWhoseLineageWasReplacedIsReported(t *testing.T) {
 	for name, relabel := range map[string]func(*installation) client.Object{
 		"in the cloud, after a scan": func(i *installation) client.Object {
@@ -69,7 +69,7 @@ func TestAnInstanceWhoseLineageWasReplacedIsReported(t *testing.T) {
 	}
 }
 
-// After a move that has succeeded its Cluster is gone here, and what the target has marked is its own.
+// After a move that has succeeded its Cluster no longer exists here, and what the target has marked is its own.
 func TestWhatWasMovedIsNotReportedAsRelabeled(t *testing.T) {
 	source := newInstallation(t)
 	m := source.launch("m")

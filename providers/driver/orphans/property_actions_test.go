@@ -160,7 +160,7 @@ func (l *land) change(change func(*clusterv1.Cluster)) bool {
 	return true
 }
 
-// move moves a Cluster, and fails somewhere, or not at all. Then somebody may unpause the source.
+// move moves a Cluster, and fails somewhere, or not at all. Then a user may unpause the source.
 func (l *land) move() bool {
 	name := fmt.Sprint("c", l.random.IntN(2))
 	from := l.source.clusters[name]

@@ -45,7 +45,8 @@ type land struct {
 	count          int
 	// broken is how likely a request fails, in percent.
 	broken int
-	// orphans are the instances whose objects were removed by force; lost are those whose objects a restore has lost, and copies what users made.
+	// orphans are the instances whose objects were removed by force; lost are those whose objects a restore has lost, and copies what users
+	// made.
 	orphans, lost, copies map[string]bool
 	log, wrong            []string
 }
@@ -122,7 +123,7 @@ func (l *land) frozen(uid types.UID) bool {
 	return false
 }
 
-// settle has everything work again, one process lead, and everybody unpaused: then each instance without an object is ended or reported.
+// settle restores everything, with one leading process and all unpaused: then each instance without an object is ended or reported.
 func (l *land) settle() {
 	l.broken = 0
 	for _, c := range l.source.clusters {
@@ -144,7 +145,7 @@ func (l *land) settle() {
 		lineage, _ := driver.ParseLineage(i.Lineage)
 		_, here := l.source.clusters[strings.TrimPrefix(string(lineage.Cluster), "a-")]
 		if i.ID == "" || slices.Contains(reported, assessments["instance "+i.ProviderID]) || !here && (lineage.Cluster != "" || len(l.source.clusters) == 0) {
-			continue // Of a Cluster that has been moved away the target, or nobody, can tell.
+			continue // For a Cluster that was moved away only the target knows, if anything does.
 		}
 		l.wrong = append(l.wrong, fmt.Sprintf("%s of %q is neither ended nor reported: %q", id, i.Lineage, assessments["instance "+i.ProviderID]))
 	}

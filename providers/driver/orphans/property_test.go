@@ -14,9 +14,9 @@ const (
 	propertySteps = 40
 )
 
-// TestWhateverHappensNothingThatIsClaimedIsEnded lets two leaders scan one management cluster, with a second one beside it, while objects are
-// launched, deleted and removed by force, Clusters changed, paused, frozen and moved, also half-way, instances copied by users, backups restored,
-// processes restarted, and requests fail.
+// TestWhateverHappensNothingThatIsClaimedIsEnded lets two leaders scan one management cluster, with a second one beside it, while objects
+// are launched, deleted and removed by force, Clusters changed, paused, frozen and moved, also half-way, instances copied by users, backups
+// restored, processes restarted, and requests fail.
 func TestWhateverHappensNothingThatIsClaimedIsEnded(t *testing.T) {
 	done, ended := map[string]int{}, 0
 	seeds := propertySeeds

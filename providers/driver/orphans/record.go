@@ -22,8 +22,8 @@ const (
 	keepScope = 30 * 24 * time.Hour
 )
 
-// Record is what the installation must remember to tell its own orphans from others: it is in a ConfigMap, so that what restores an older
-// state of the API server, or copies it, restores or copies the record with the objects.
+// Record is what the installation must remember to distinguish its own orphans from others: it is in a ConfigMap, so that what restores an
+// older state of the API server, or copies it, restores or copies the record with the objects.
 type Record struct {
 	// Epochs are the reigns of processes over the record, the oldest first.
 	Epochs []Epoch `json:"epochs"`
@@ -31,7 +31,7 @@ type Record struct {
 	Scopes []KnownScope `json:"scopes,omitempty"`
 	// Clusters are those that are here.
 	Clusters []KnownCluster `json:"clusters,omitempty"`
-	// Strays are instances that carry the mark of objects that were here, and the lineage of somebody else.
+	// Strays are instances that carry the mark of objects that were here, and the lineage of another owner.
 	Strays []Stray `json:"strays,omitempty"`
 }
 

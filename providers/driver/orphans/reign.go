@@ -26,7 +26,7 @@ const apiTimeout = 30 * time.Second
 // settle is how long launches may wait for the record after the start of the process.
 const settle = 10 * time.Second
 
-// ErrNewEpoch means that a new epoch has begun: the record was not what this process had written. That may be the work of somebody else, or
+// ErrNewEpoch means that a new epoch has begun: the record was not what this process had written. That may be the work of another owner, or
 // of a restored backup, so nothing is concluded from what was seen before.
 var ErrNewEpoch = errors.New("a new epoch of the record of lineages has begun, since the API server is not in the state in which this process left it")
 
@@ -146,8 +146,8 @@ func (r *Reign) Scopes() []driver.Scope {
 	return all
 }
 
-// Examine adds to the record what a scan has found. missing has the Clusters of objects that are gone, by UID, although they were launched
-// since the latest scan and not released by this process.
+// Examine adds to the record what a scan has found. missing has the Clusters of objects that no longer exist, by UID, although they were
+// launched since the latest scan and not released by this process.
 type Examine func(next Record, missing map[types.UID]types.UID) Record
 
 // Checkpoint extends the present epoch to the beginning of a scan, which has read the API server afterwards: here says which objects were
@@ -196,7 +196,7 @@ func (r *Reign) Checkpoint(
 	return next, id, nil
 }
 
-// interrupted says why the API server may not be in the state in which this process left it; empty if it is.
+// interrupted reports why the API server may not be in the state in which this process left it; empty if it is.
 func (r *Reign) interrupted(found *corev1.ConfigMap) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,8 +209,8 @@ func (r *Reign) interrupted(found *corev1.ConfigMap) string {
 	return ""
 }
 
-// missing are the objects that are gone although they were launched since the latest scan and not released by this process: somebody has
-// removed them by force, or a backup was restored that was made after that scan, which the record does not show. r.mu is held.
+// missing are the objects that no longer exist although they were launched since the latest scan and not released by this process: a user
+// has removed them by force, or a backup was restored that was made after that scan, which the record does not show. r.mu is held.
 func (r *Reign) missing(began time.Time, here func(types.UID) bool) map[types.UID]marking {
 	gone := map[types.UID]marking{}
 	for object, m := range r.marked {

@@ -94,7 +94,7 @@ func TestACheckpointThatFails(t *testing.T) {
 	}
 }
 
-// The record does not grow without end: not by processes that die at once, nor by scopes that somebody names.
+// The record does not grow without end: not by processes that die at once, nor by scopes that a user names.
 func TestTheRecordIsBounded(t *testing.T) {
 	f := newReignFixture(t)
 	for range 300 {

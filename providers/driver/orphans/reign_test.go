@@ -90,7 +90,7 @@ func TestARestoredRecordCoversNothingOfAfterTheBackup(t *testing.T) {
 	}
 }
 
-// The backup was made right after a scan: the record alone does not tell that it was restored, but the objects do.
+// The backup was taken right after a scan: the record alone does not show that it was restored, but the objects do.
 func TestARestoreThatTheRecordDoesNotShow(t *testing.T) {
 	f := newReignFixture(t)
 	f.begin()
@@ -129,7 +129,7 @@ func TestWhatIsMissedConcernsNothingElse(t *testing.T) {
 	f.Expect(record.Clusters).To(ConsistOf(HaveField("UID", types.UID("cluster"))), "it is remembered after a restart")
 }
 
-// What the process has itself let go is missed by nobody.
+// What the process has released itself is not reported as missing.
 func TestAReleasedObjectEndsNoEpoch(t *testing.T) {
 	f := newReignFixture(t)
 	f.begin()

@@ -90,7 +90,7 @@ func TestARestartWritesNoLineage(t *testing.T) {
 	i.Expect(i.cloud.get("i-m-a")).To(Equal(before))
 }
 
-// Whoever may write objects may claim any instance; that takes nothing over.
+// Anyone who may write objects may claim any instance; that takes nothing over.
 func TestAClaimWithoutTheMarkWritesNoLineage(t *testing.T) {
 	i := newInstallation(t)
 	for id, mark := range map[string]driver.Instance{

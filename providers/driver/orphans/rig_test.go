@@ -172,7 +172,7 @@ func (i *installation) scan(n int) {
 	}
 }
 
-// copied is a management cluster that was made from a backup of this one: all objects, with their UIDs. No process works with it yet.
+// copied is a management cluster that was created from a backup of this one: all objects, with their UIDs. No process works with it yet.
 func (i *installation) copied() *installation {
 	i.t.Helper()
 	c := &installation{

@@ -231,7 +231,7 @@ func TestManyAtOnce(t *testing.T) {
 	r.Expect(total).To(Equal(1000))
 }
 
-// A subnet that spans failure domains lacks addresses in all of them, for all types, and for nobody else.
+// A subnet that spans failure domains lacks addresses in all of them, for all types, and for nothing else.
 func TestASubnetThatSpansFailureDomains(t *testing.T) {
 	r := newRig(t)
 	in := func(subnet, zone string) driver.Candidate {

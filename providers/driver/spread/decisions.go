@@ -68,7 +68,7 @@ func (d *Decisions) Withdraw(m Machine) {
 	d.decided[m.Key] = m
 }
 
-// Forget drops what is known of a machine that is gone.
+// Forget drops what is known of a machine that no longer exists.
 func (d *Decisions) Forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -174,7 +174,7 @@ func (w *World[M]) lag(d *rand.Rand) time.Duration {
 	return time.Millisecond + time.Duration(d.Int64N(int64(most)))
 }
 
-// TakeOver starts another process; those before go on for a while. There are four at most: each would be taken over itself.
+// TakeOver starts another process; those before continue for a while. There are four at most: each would be taken over itself.
 func (w *World[M]) TakeOver(d *rand.Rand) {
 	if w.Living() > 3 {
 		return

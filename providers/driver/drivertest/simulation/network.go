@@ -131,7 +131,7 @@ func (t *transport[M]) answer(r *http.Request, response *http.Response, fate str
 	return response, nil
 }
 
-// arriveLate has a call take effect, perhaps, although nobody waits for its answer any more.
+// arriveLate has a call take effect, perhaps, although nothing waits for its answer any more.
 func (t *transport[M]) arriveLate(c Call, d *rand.Rand, least int) {
 	if least == 0 && (d.IntN(2) == 0 || !t.p.w.Chaos.On()) {
 		return

@@ -154,7 +154,7 @@ func (w *World[M]) After(d time.Duration, do func()) {
 	})
 }
 
-// Finish ends all that goes on.
+// Finish ends everything that is in progress.
 func (w *World[M]) Finish() {
 	w.mu.Lock()
 	w.over = true

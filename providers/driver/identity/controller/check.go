@@ -106,7 +106,7 @@ func (r *Reconciler[I]) open(ctx context.Context, id I) (Verifier, error) {
 }
 
 // judgeAccount refuses credentials of another account while machines use the identity, and accepts them if none does. The machines are read
-// from the API server: one of which nobody knows would seem to have lost its instance.
+// from the API server: one that is not known here would seem to have lost its instance.
 func (r *Reconciler[I]) judgeAccount(ctx context.Context, s *scope[I]) {
 	known := s.Object.CommonStatus().Account
 	invalid := identity.AsInvalid(s.result.err)

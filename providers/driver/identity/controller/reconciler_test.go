@@ -129,7 +129,7 @@ func TestWhatTheCloudAnswersAboutCredentials(t *testing.T) {
 	}
 }
 
-// TestHowOftenTheCloudIsAsked: whatever wakes the identity, and however it ends.
+// TestHowOftenTheCloudIsAsked: whatever enqueues the identity, and however it ends.
 func TestHowOftenTheCloudIsAsked(t *testing.T) {
 	f := newFixture(t)
 	hour := func() (asked int) {
@@ -208,7 +208,7 @@ func TestAnotherAccount(t *testing.T) {
 	f.Expect(id.Status.Account).To(Equal("two"))
 }
 
-// A provider whose cache cannot open them because of the account forgets it once nobody uses the identity.
+// A provider whose cache cannot open them because of the account forgets it once nothing uses the identity.
 func TestAnAccountThatIsRefusedOnOpening(t *testing.T) {
 	f := newFixture(t)
 	f.reconciled("")

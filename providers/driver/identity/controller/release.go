@@ -28,7 +28,7 @@ func (r *Reconciler[I]) release(ctx context.Context, s *scope[I]) outcome.Outcom
 	}
 	if err != nil || found.Count > 0 {
 		s.users = &users{Found: found, err: err}
-		return outcome.ContinueAfter(openEvery) // The end of a machine wakes the identity, too.
+		return outcome.ContinueAfter(openEvery) // The end of a machine enqueues the identity, too.
 	}
 	if err := s.RemoveFinalizer(ctx, Finalizer); err != nil {
 		return outcome.FromError(err)

@@ -35,7 +35,7 @@ func (r *Reconciler[I]) SetupWithManager(mgr ctrl.Manager) error {
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
 }
 
-// awaitedBy returns a request for the identity of a machine that is gone, if it waits for that.
+// awaitedBy returns a request for the identity of a machine that no longer exists, if it waits for that.
 func (r *Reconciler[I]) awaitedBy(ctx context.Context, machine client.Object) []reconcile.Request {
 	user, ok := machine.(identity.User)
 	if !ok || user.IdentityName() == "" {

@@ -16,7 +16,8 @@ import (
 // maxToken is how long a token may be: what AssumeRoleWithWebIdentity takes; other clouds take less.
 const maxToken = 20000
 
-// kubernetesTokens is where the token is by which the provider itself speaks to the API server of its cluster. It is handed to nobody else.
+// kubernetesTokens is where the token is by which the provider itself speaks to the API server of its cluster. It is handed to nothing
+// else.
 const kubernetesTokens = "/var/run/secrets/kubernetes.io"
 
 // File is a file with a token, below one of the directories that are allowed.

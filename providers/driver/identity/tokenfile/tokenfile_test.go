@@ -37,7 +37,7 @@ func TestTokenFiles(t *testing.T) {
 		filepath.Join(allowed, "missing"):                       driverv1.CredentialsInvalidReason,
 		filepath.Join(allowed, "short"):                         driverv1.CredentialsInvalidReason,
 		filepath.Join(allowed, "long"):                          driverv1.CredentialsInvalidReason,
-		filepath.Join(allowed, "pipe"):                          driverv1.CredentialsInvalidReason, // Nobody writes to it: reading would hang.
+		filepath.Join(allowed, "pipe"):                          driverv1.CredentialsInvalidReason, // Nothing writes to it: reading would hang.
 		filepath.Join(allowed, "..data"):                        driverv1.CredentialsInvalidReason,
 		filepath.Join(allowed, "escape"):                        driverv1.CredentialsInvalidReason,
 		filepath.Join(allowed, "away", "secret"):                driverv1.CredentialsInvalidReason,
