@@ -57,11 +57,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
+	informers := external.NewInformers(resolver, mgr.GetCache())
 	judge := newJudge(mgr, o, connections, freezer)
-	if err := addMachineControllers(mgr, o, connections, resolver, freezer, judge); err != nil {
+	if err := addMachineControllers(mgr, o, connections, informers, freezer, judge); err != nil {
 		return err
 	}
-	if err := addSetControllers(mgr, o, resolver, freezer, judge); err != nil {
+	if err := addSetControllers(mgr, o, informers, freezer, judge); err != nil {
 		return err
 	}
 	return addHealthControllers(mgr, o, judge)
@@ -126,11 +127,11 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 
 // addMachineControllers adds those of Clusters and Machines, which read objects of providers and connect to target clusters.
 func addMachineControllers(
-	mgr ctrl.Manager, o *options, connections *remote.Connections, resolver *version.Resolver, freezer *freeze.Freezer,
+	mgr ctrl.Manager, o *options, connections *remote.Connections, informers *external.Informers, freezer *freeze.Freezer,
 	judge *machinehealth.Reconciler,
 ) error {
 	kinds := func() *external.Kinds {
-		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
+		return &external.Kinds{Informers: informers, Clock: clock.RealClock{}}
 	}
 	clusters := &cluster.Reconciler{
 		Client:      mgr.GetClient(),
@@ -162,13 +163,13 @@ func addMachineControllers(
 
 // addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
 func addSetControllers(
-	mgr ctrl.Manager, o *options, resolver *version.Resolver, freezer *freeze.Freezer, judge *machinehealth.Reconciler,
+	mgr ctrl.Manager, o *options, informers *external.Informers, freezer *freeze.Freezer, judge *machinehealth.Reconciler,
 ) error {
 	written, guard := &persist.Versions{}, &overshoot.Guard{}
 	sets := &machineset.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
-		Resolver:    resolver,
+		Informers:   informers,
 		WatchFilter: o.WatchFilter,
 		Written:     written,
 		Preflight:   o.preflight,

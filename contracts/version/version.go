@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capicontract "sigs.k8s.io/cluster-api/util/contract"
@@ -51,6 +52,8 @@ type Resolved struct {
 	GVK schema.GroupVersionKind
 	// Contract is the newest contract version that both the kind and this module know.
 	Contract Contract
+	// UID is that of the CRD: one that replaces another of its name has none of the objects of that.
+	UID types.UID
 }
 
 // Resolver answers from the metadata of CRDs.
@@ -73,10 +76,15 @@ func (r *Resolver) Resolve(ctx context.Context, gk schema.GroupKind) (Resolved, 
 		}
 		return Resolved{}, errors.Wrapf(err, "reading metadata of CustomResourceDefinition %s", name)
 	}
-	return FromLabels(gk, crd.GetLabels())
+	resolved, err := FromLabels(gk, crd.GetLabels())
+	if err != nil {
+		return Resolved{}, err
+	}
+	resolved.UID = crd.GetUID()
+	return resolved, nil
 }
 
-// FromLabels is the pure part of Resolve: it concludes from the labels of the CRD alone.
+// FromLabels is the pure part of Resolve: it concludes from the labels of the CRD alone, and leaves out its UID.
 func FromLabels(gk schema.GroupKind, labels map[string]string) (Resolved, error) {
 	for _, contract := range preferred {
 		if newest := newestOf(labels[Label(contract)]); newest != "" {

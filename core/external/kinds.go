@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -46,10 +45,8 @@ func (e *NotSyncedError) Error() string {
 
 // Kinds reads providers' objects for one controller.
 type Kinds struct {
-	// Resolver finds API version and contract of a kind.
-	Resolver *version.Resolver
-	// Cache is the cache of the management cluster.
-	Cache cache.Cache
+	// Informers are those of the manager.
+	Informers *Informers
 	// Clock is the time.
 	Clock clock.Clock
 
@@ -60,21 +57,24 @@ type Kinds struct {
 
 	mutex sync.Mutex
 	ctx   context.Context // the controller's, which watches and waiting goroutines end with
-	kinds map[schema.GroupVersionKind]*kind
+	kinds map[schema.GroupKind]*kind
 }
 
 // kind is a watched kind.
 type kind struct {
-	informer cache.Informer
-	since    time.Time
-	waiters  map[reconcile.Request]struct{}
+	*informer
+	since   time.Time
+	waiters map[reconcile.Request]struct{}
 }
 
 // Bind sets for which controller the kinds are watched, and how their events map to its objects. It must be
 // called before the controller starts.
 func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
-	k.controller, k.handler, k.kinds = c, h, map[schema.GroupVersionKind]*kind{}
-	return errors.Wrap(c.Watch(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	k.controller, k.handler, k.kinds = c, h, map[schema.GroupKind]*kind{}
+	if err := c.Watch(k.Informers.definitions()); err != nil {
+		return errors.Wrap(err, "watching the definitions of provider kinds")
+	}
+	return errors.Wrap(c.Watch(source.Func(func(ctx context.Context, queue requestQueue) error {
 		k.mutex.Lock()
 		k.ctx = ctx
 		k.mutex.Unlock()
@@ -98,58 +98,64 @@ func (k *Kinds) Get(
 	namespace string,
 	waiter reconcile.Request,
 ) (Object, error) {
-	resolved, err := k.Resolver.Resolve(ctx, ref.GroupKind())
-	if err != nil {
-		return Object{}, err
-	}
-	if err := k.ready(ctx, resolved.GVK, waiter); err != nil {
-		return Object{}, err
-	}
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(resolved.GVK)
-	if err := k.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
-		return Object{}, errors.Wrapf(err, "reading %s %s/%s", ref.Kind, namespace, ref.Name)
-	}
-	return Object{Unstructured: obj, Contract: resolved.Contract}, nil
+	var found Object
+	err := k.Informers.use(ctx, ref.GroupKind(), func(current *informer, resolved version.Resolved) error {
+		if err := k.ready(current, waiter); err != nil {
+			return err
+		}
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(resolved.GVK)
+		if err := k.Informers.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
+			return errors.Wrapf(err, "reading %s %s/%s", ref.Kind, namespace, ref.Name)
+		}
+		found = Object{Unstructured: obj, Contract: resolved.Contract}
+		return nil
+	})
+	return found, err
+}
+
+// Resolve finds API version and contract of a kind.
+func (k *Kinds) Resolve(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
+	return k.Informers.resolver.Resolve(ctx, gk)
 }
 
 // ready makes sure that the kind is watched, and reports whether its objects have been read.
-func (k *Kinds) ready(ctx context.Context, gvk schema.GroupVersionKind, waiter reconcile.Request) error {
+func (k *Kinds) ready(current *informer, waiter reconcile.Request) error {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	watched := k.kinds[gvk]
-	if watched == nil {
+	watched := k.kinds[current.gvk.GroupKind()]
+	if watched == nil || watched.informer != current {
 		var err error
-		if watched, err = k.watch(ctx, gvk); err != nil {
+		if watched, err = k.watch(current); err != nil {
 			return err
 		}
-		k.kinds[gvk] = watched
+		k.kinds[current.gvk.GroupKind()] = watched
 	}
-	if watched.informer.HasSynced() {
+	if watched.HasSynced() {
 		return nil
 	}
 	watched.waiters[waiter] = struct{}{}
-	return &NotSyncedError{Kind: gvk, Overdue: k.Clock.Since(watched.since) >= SyncGrace}
+	return &NotSyncedError{Kind: current.gvk, Overdue: k.Clock.Since(watched.since) >= SyncGrace}
 }
 
 // watch begins to watch a kind; the mutex is held.
-func (k *Kinds) watch(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(gvk)
-	informer, err := k.Cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, errors.Wrapf(err, "watching %s", gvk)
+func (k *Kinds) watch(current *informer) (*kind, error) {
+	// A source of the informer itself, not of the kind: that would get another one once this has ended, and wait for it.
+	events := &source.Informer{Informer: current.Informer, Handler: k.handler, Predicates: []predicate.Predicate{Changed()}}
+	if err := k.controller.Watch(events); err != nil {
+		return nil, errors.Wrapf(err, "watching %s", current.gvk)
 	}
-	if err := k.controller.Watch(source.Kind[client.Object](k.Cache, obj, k.handler, Changed())); err != nil {
-		return nil, errors.Wrapf(err, "watching %s", gvk)
-	}
-	watched := &kind{informer: informer, since: k.Clock.Now(), waiters: map[reconcile.Request]struct{}{}}
+	watched := &kind{informer: current, since: k.Clock.Now(), waiters: map[reconcile.Request]struct{}{}}
 	go k.wakeWhenSynced(k.ctx, watched)
 	return watched, nil
 }
 
-// wakeWhenSynced enqueues those who wait for a kind when its objects have been read, and once when that takes long.
+// wakeWhenSynced enqueues those who wait for a kind when its objects have been read, once when that takes long, and when they are not
+// read any more.
 func (k *Kinds) wakeWhenSynced(ctx context.Context, watched *kind) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(watched.life, end)()
 	grace, cancel := context.WithCancel(ctx)
 	overdue := k.Clock.NewTimer(SyncGrace)
 	go func() {
@@ -160,10 +166,11 @@ func (k *Kinds) wakeWhenSynced(ctx context.Context, watched *kind) {
 		case <-grace.Done():
 		}
 	}()
-	synced := toolscache.WaitForCacheSync(grace.Done(), watched.informer.HasSynced)
+	synced := toolscache.WaitForCacheSync(grace.Done(), watched.HasSynced)
 	cancel()
 	k.wakeWaiters(watched)
-	if !synced && toolscache.WaitForCacheSync(ctx.Done(), watched.informer.HasSynced) {
+	if !synced {
+		toolscache.WaitForCacheSync(ctx.Done(), watched.HasSynced)
 		k.wakeWaiters(watched)
 	}
 }

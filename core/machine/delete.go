@@ -107,7 +107,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	if !apierrors.IsNotFound(reference.err) || s.seen(reference) {
 		return outcome.Continue()
 	}
-	resolved, err := r.Kinds.Resolver.Resolve(ctx, reference.ref.GroupKind())
+	resolved, err := r.Kinds.Resolve(ctx, reference.ref.GroupKind())
 	if err != nil {
 		return outcome.FromError(err)
 	}

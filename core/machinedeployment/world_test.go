@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/safety/overshoot"
 	"millwright.dev/test/coretest/workers"
@@ -81,7 +82,7 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: 2}
 	guard := &overshoot.Guard{}
 	sets := &machineset.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: &version.Resolver{Reader: mgr.GetCache()}, Overshoot: guard,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache()), Overshoot: guard,
 	}
 	if w.overshoot != nil {
 		pattern := &overshoot.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: *w.overshoot}

@@ -17,7 +17,6 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
-	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/health"
 	"millwright.dev/core/remediation"
@@ -34,15 +33,15 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler maintains the number of Machines of each MachineSet. Client, APIReader and Resolver must be set;
+// Reconciler maintains the number of Machines of each MachineSet. Client, APIReader and Informers must be set;
 // SetupWithManager sets defaults for the other fields.
 type Reconciler struct {
 	// Client reads from the cache, at least typed objects, and writes.
 	Client client.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Resolver finds the API versions of the providers' kinds.
-	Resolver *version.Resolver
+	// Informers are those of the providers' kinds, which the controllers of the manager share.
+	Informers *external.Informers
 	// Recorder records events.
 	Recorder events.EventRecorder
 	// Clock is the time source.

@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	if err != nil {
 		return errors.Wrap(err, "building the MachineSet controller")
 	}
-	r.kinds = &external.Kinds{Resolver: r.Resolver, Cache: mgr.GetCache(), Clock: r.Clock}
+	r.kinds = &external.Kinds{Informers: r.Informers, Clock: r.Clock}
 	return errors.Wrap(r.kinds.Bind(built, handler.EnqueueRequestsFromMapFunc(r.setsOfExternal)), "watching templates")
 }
 

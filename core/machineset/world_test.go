@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
 	"millwright.dev/test/coretest"
 	"millwright.dev/test/coretest/workers"
 )
@@ -69,7 +70,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		w.reconciler = &Reconciler{
 			Client:    mgr.GetClient(),
 			APIReader: mgr.GetAPIReader(),
-			Resolver:  &version.Resolver{Reader: mgr.GetCache()},
+			Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache()),
 			Preflight: PreflightChecks()[:1],
 		}
 		if w.change != nil {

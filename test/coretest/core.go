@@ -170,9 +170,9 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, RequestTimeout: c.RequestTimeout,
 		MinRetry: 50 * time.Millisecond, MaxRetry: time.Second, ProbeInterval: time.Second, ProbeFailures: c.ProbeFailures,
 	})
-	resolver := &version.Resolver{Reader: mgr.GetClient()}
+	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache())
 	kinds := func() *external.Kinds {
-		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
+		return &external.Kinds{Informers: informers, Clock: clock.RealClock{}}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
 	connect := &shared.Reconciler{
