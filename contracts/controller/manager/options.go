@@ -204,6 +204,9 @@ func (o *Options) cacheOptions() cache.Options {
 
 // New returns a controller manager with health checks.
 func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
+	if settings.LeaderElection {
+		settings.LeaderElectionConfig = electing(rc, settings)
+	}
 	mgr, err := ctrl.NewManager(rc, settings)
 	if err != nil {
 		return nil, errors.Wrap(err, "creating the manager")
