@@ -84,10 +84,12 @@ func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig cannot be used", cause: err}
 	}
-	if err := connection.answer(ctx, r.options.ProbeTimeout); err != nil {
-		return nil, err
+	err = connection.answer(ctx, r.options.ProbeTimeout)
+	if err == nil {
+		err = connection.attachment.Check(ctx)
 	}
-	if err := connection.attachment.Check(ctx); err != nil {
+	if err != nil {
+		connection.hangUp()
 		return nil, err
 	}
 	running, cancel := context.WithCancel(ctx)
@@ -97,6 +99,7 @@ func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 		cancel()
 		close(connection.ended)
 		group.Wait()
+		connection.hangUp()
 	}
 	if err := r.sync(ctx, connection); err != nil {
 		stop()
