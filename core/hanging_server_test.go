@@ -18,8 +18,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAManagementClusterThatHangs stops answering, from the first byte or in mid-body, and a Node is not Ready for longer than allowed meanwhile.
-// Its Machine is not found unhealthy as soon as the API server answers again, but after the grace; the Cluster says so.
+// TestAManagementClusterThatHangs stops answering, from the first byte or in mid-body, and a Node is not Ready for longer than allowed
+// meanwhile. Its Machine is not found unhealthy as soon as the API server answers again, but after the grace; the Cluster reports it.
 func TestAManagementClusterThatHangs(t *testing.T) {
 	for _, way := range []coretest.Hang{
 		coretest.HangAtFirstByte, {Name: coretest.HangInMidBody.Name, MidBody: true, Holds: func(*http.Request) bool { return true }},

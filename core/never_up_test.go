@@ -18,8 +18,9 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestATemplateThatNeverComesUp: its Machines get no Node. The whole core replaces each until the retries are used up, with the pause between
-// two, also across a restart; then the MachineDeployment says how often it failed, and nothing is bought any more until somebody asks for it.
+// TestATemplateThatNeverComesUp: its Machines get no Node. The whole core replaces each until the retries are used up, with the pause
+// between two, also across a restart; then the MachineDeployment says how often it failed, and nothing is bought any more until a user asks
+// for it.
 func TestATemplateThatNeverComesUp(t *testing.T) {
 	g := NewWithT(t)
 	const retries, pause = 2, 4 * time.Second
@@ -55,7 +56,7 @@ func TestATemplateThatNeverComesUp(t *testing.T) {
 	}
 	g.Consistently(func(g Gomega) { g.Expect(n.current().UID).To(Equal(last.UID)) }).WithTimeout(pause).Should(Succeed())
 
-	// Somebody asks for another try, which begins a new count.
+	// A user asks for another try, which begins a new count.
 	before := last.DeepCopy()
 	last.Annotations[clusterv1.RemediateMachineAnnotation] = ""
 	g.Expect(c.Patch(t.Context(), &last, client.MergeFrom(before))).To(Succeed())

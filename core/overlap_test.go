@@ -14,8 +14,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestCoresThatOverlap: where somebody has forgotten to bound the first of two cores, both handle a namespace. They get in each other's way, but make no
-// Machine too many, and delete none too many.
+// TestCoresThatOverlap: where a user has forgotten to bound the first of two cores, both handle a namespace. They get in each other's way,
+// but make no Machine too many, and delete none too many.
 func TestCoresThatOverlap(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)

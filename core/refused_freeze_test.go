@@ -24,9 +24,9 @@ import (
 // keptLabel is of Machines whose deletion a policy refuses.
 const keptLabel = "example.com/kept"
 
-// TestAFreezeThatAPolicyRefuses: there are too many Machines, and a policy lets neither the label be written nor an annotation that asks for the end
-// be taken away. Nothing is created all the same, the MachineDeployment says why in the words of the policy, and it is not tried without a
-// pause. When the policy is lifted the label comes, and the end that was asked for.
+// TestAFreezeThatAPolicyRefuses: there are too many Machines, and a policy lets neither the label be written nor an annotation that asks
+// for the end be taken away. Nothing is created all the same, the MachineDeployment says why in the words of the policy, and it is not
+// tried without a pause. When the policy is lifted the label comes, and the end that was asked for.
 func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f := newFrozenWorld(t)
 	keep := f.refuse("machines", admissionv1.Delete, "!(has(oldObject.metadata.labels) && '"+keptLabel+"' in oldObject.metadata.labels)", "these are kept")
@@ -113,7 +113,7 @@ func (f *frozenWorld) awaitFrozen(reason string, texts ...string) {
 	}).WithTimeout(3 * timeout).Should(Succeed())
 }
 
-// intrude makes a set beside that of the MachineDeployment, with Machines that nobody has asked for, and returns its name.
+// intrude creates a set beside that of the MachineDeployment, with surplus Machines, and returns its name.
 func (f *frozenWorld) intrude(count int) string {
 	f.t.Helper()
 	owner := f.current()

@@ -24,7 +24,7 @@ const (
 )
 
 // TestARolloutWaitsForNodesThatAreRefused: a policy of the target cluster refuses a label of new Nodes, so that they keep the
-// taint that holds pods off. No Machine that serves goes for one that cannot, and the deployment says why, until the policy is
+// taint that holds pods off. No Machine that serves goes for one that cannot, and the deployment reports why, until the policy is
 // lifted.
 func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 	const three = 3

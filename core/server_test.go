@@ -20,7 +20,8 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// sharedServer is the API server of the tests that leave nothing behind, from the first of them on. To start one takes longer than some tests.
+// sharedServer is the API server of the tests that leave nothing behind, from the first of them on. To start one takes longer than some
+// tests.
 var sharedServer *testenv.Env
 
 func TestMain(m *testing.M) {

@@ -15,7 +15,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestSeveralCores: cores side by side, by namespace and, in one namespace, by label: each does its own work and writes nothing of the others'.
+// TestSeveralCores: cores side by side, by namespace and, in one namespace, by label: each does its own work and writes nothing of the
+// others'.
 func TestSeveralCores(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)

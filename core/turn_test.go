@@ -17,9 +17,9 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAMachineThatIsWellByItsTurn: three Machines are unhealthy, and one is replaced at a time. While the others wait, the core is restarted,
-// the watch of Nodes brings nothing any more, and the Node of one is Ready again. When there is room for all, only the other is replaced:
-// each Node is read before.
+// TestAMachineThatIsWellByItsTurn: three Machines are unhealthy, and one is replaced at a time. While the others wait, the core is
+// restarted, the watch of Nodes brings nothing any more, and the Node of one is Ready again. When there is room for all, only the other is
+// replaced: each Node is read before.
 func TestAMachineThatIsWellByItsTurn(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)

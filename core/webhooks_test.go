@@ -95,7 +95,7 @@ func toAny(texts []string) []any {
 }
 
 // TestWithAndWithoutWebhooks takes a MachineDeployment that leaves everything open to Running Machines, once with the
-// webhooks and once without. The Machines must be the same, and nobody may write without end.
+// webhooks and once without. The Machines must be the same, and nothing may write without end.
 func TestWithAndWithoutWebhooks(t *testing.T) {
 	with, without := machinesOf(t, true), machinesOf(t, false)
 	NewWithT(t).Expect(with).To(Equal(without))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Live returns the metadata that the API server has of an object that a cache shows; nil when the object is gone, or another
+// Live returns the metadata that the API server has of an object that a cache shows; nil when the object no longer exists, or another
 // one has its name. An owner must be read like this before an owner reference to it is added: the garbage collector
 // deletes whatever is owned by a UID that no longer exists.
 func Live(

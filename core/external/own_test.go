@@ -30,7 +30,7 @@ func serverWith(uid types.UID) client.Reader {
 	})
 }
 
-// TestAnOwnerOfThePastOwnsNothing: the cache still has an owner that is gone, or that was recreated under its name. The garbage
+// TestAnOwnerOfThePastOwnsNothing: the cache still has an owner that no longer exists, or that was recreated under its name. The garbage
 // collector would delete what it owned.
 func TestAnOwnerOfThePastOwnsNothing(t *testing.T) {
 	g := NewWithT(t)

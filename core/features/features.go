@@ -1,4 +1,4 @@
-// Package features sets the defaults of the feature gates that differ from those of Cluster API. Whoever asks a gate
+// Package features sets the defaults of the feature gates that differ from those of Cluster API. A caller that asks a gate
 // imports it, so that a test sees the same defaults as the core.
 package features
 

@@ -39,7 +39,7 @@ type Assessment struct {
 	State State
 	// Reason is that of the condition HealthCheckSucceeded, for an unhealthy Machine.
 	Reason string
-	// Message says why; it does not change while the reasons stay.
+	// Message reports why; it does not change while the reasons stay.
 	Message string
 	// Since is when the first of what makes the Machine unhealthy began; zero for others.
 	Since time.Time

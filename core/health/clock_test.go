@@ -149,7 +149,7 @@ func TestANewMachineCountsFromWhenItCame(t *testing.T) {
 	l.Expect(l.after(10 * time.Minute).State).To(Equal(Unhealthy))
 }
 
-// TestOurClockIsSet: what was seen is measured with Go's monotonic clock, which nobody sets.
+// TestOurClockIsSet: what was seen is measured with Go's monotonic clock, which cannot be set.
 func TestOurClockIsSet(t *testing.T) {
 	g := NewWithT(t)
 	h, at := NewHistory(false), time.Now()

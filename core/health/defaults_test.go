@@ -72,8 +72,8 @@ func TestDefaults(t *testing.T) {
 	g.Expect(mcm.Judges(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}})).To(BeFalse())
 }
 
-// TestJudgeByDefaults: not Ready and Unknown count, a condition of node-problem-detector only if it is True, and a Node that is gone
-// has the timeout too.
+// TestJudgeByDefaults: not Ready and Unknown count, a condition of node-problem-detector only if it is True, and a Node that no longer
+// exists has the timeout too.
 func TestJudgeByDefaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts Facts

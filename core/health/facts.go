@@ -24,7 +24,7 @@ type Facts struct {
 	Unconfirmed string
 	// Contested is why it is not known whose the Node is; "" when it is.
 	Contested string
-	// NotBefore is the moment before which nobody is judged by times and Nodes, because of a freeze or the grace after it.
+	// NotBefore is the moment before which nothing is judged by times and Nodes, because of a freeze or the grace after it.
 	NotBefore time.Time
 	// History and ClusterHistory are what this process has seen before; nil for nothing.
 	History, ClusterHistory *History
@@ -32,7 +32,7 @@ type Facts struct {
 	Now time.Time
 }
 
-// clusterConditions are those of a Cluster without which nobody is judged, and from which on a Node is awaited.
+// clusterConditions are those of a Cluster without which nothing is judged, and from which on a Node is awaited.
 var clusterConditions = []string{clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition}
 
 // nodeConditions are those of a Machine about its Node.

@@ -16,7 +16,7 @@ var lostReasons = map[string]map[string]time.Duration{
 	clusterv1.MachineBootstrapConfigReadyCondition: bootstrapconfig.LostReasons,
 }
 
-// lost adds that the instance is gone, or will never come: what its provider reports by the reasons of the contract, and by the
+// lost adds that the instance no longer exists, or will never come: what its provider reports by the reasons of the contract, and by the
 // failure of its older version. Those that may come back by themselves have a while for it.
 func (s *findings) lost(f Facts) {
 	reported := false

@@ -11,14 +11,14 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors" //nolint:staticcheck // as long as upstream has it
 )
 
-// terminated has the provider report that the instance is gone.
+// terminated has the provider report that the instance no longer exists.
 func terminated(f *Facts) {
 	f.Machine.Status.Conditions = append(f.Machine.Status.Conditions, metav1.Condition{
 		Type: clusterv1.MachineInfrastructureReadyCondition, Status: "False", Reason: "InstanceTerminated", LastTransitionTime: ago(time.Second),
 	})
 }
 
-// failedWith has a provider of the older contract report a failure for good.
+// failedWith has a provider of the older contract report a permanent failure.
 //
 //nolint:staticcheck // as long as upstream has it
 func failedWith(reason, message string) func(*Facts) {

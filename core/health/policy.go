@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Policy says what an unhealthy Machine is. Whatever it says, a Machine is unhealthy that carries the annotation
+// Policy reports what an unhealthy Machine is. Whatever it says, a Machine is unhealthy that carries the annotation
 // cluster.x-k8s.io/remediate-machine, and one whose instance or bootstrap data are lost (see Lost).
 type Policy struct {
 	// Name is what messages call the policy, such as "MachineHealthCheck workers".

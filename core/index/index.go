@@ -30,7 +30,7 @@ const (
 	// status.addresses that are names.
 	HostName = "hostName"
 	// Reference indexes Machines and Clusters by the objects that they refer to; see ReferenceValue. Objects of the
-	// referrer's own name are not in it: whoever looks for referrers tries that name first, see Refers.
+	// referrer's own name are not in it: a caller that looks for referrers tries that name first, see Refers.
 	Reference = "reference"
 	// ReferenceCRD indexes Machines and Clusters by the names of the CRDs of those objects.
 	ReferenceCRD = "referenceCRD"
@@ -155,7 +155,7 @@ func crdNames(referrer client.Object) []string {
 	return values
 }
 
-// NoController is the value of the index Controller for Machines that nobody controls.
+// NoController is the value of the index Controller for Machines without a controller.
 const NoController = "none"
 
 // ControllerOf are the values of the index Controller.

@@ -81,7 +81,7 @@ func abandon(status *clusterv1.MachineStatus) {
 	setOlder(status)
 }
 
-// keepsFinding reports whether what was found of a Machine stays although it is judged no more: whoever inspects one that is preserved
+// keepsFinding reports whether what was found of a Machine stays although it is judged no more: a user who inspects one that is preserved
 // wants to know why it failed.
 func keepsFinding(machine *clusterv1.Machine) bool {
 	return machines.Preserved(machine) &&

@@ -107,7 +107,7 @@ func (r *Reconciler) collect(s *round) {
 	}
 }
 
-// settle keeps what is still of use, and withdraws what nobody waits for any more. In a freeze nobody is judged, but an answer to what is
+// settle keeps what is still of use, and withdraws what nothing waits for any more. In a freeze nothing is judged, but an answer to what is
 // under way may be what ends it.
 func (r *Reconciler) settle(s *round) {
 	for uid, l := range s.liveReads {
@@ -271,7 +271,7 @@ func (s *round) countUnread(t *target) {
 }
 
 // isNew reports whether an unhealthy Machine would be marked for remediation now that was not before, or whose request of external
-// remediation is gone.
+// remediation no longer exists.
 func (s *round) isNew(t *target) bool {
 	toOwner, external := s.handOver(t)
 	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)

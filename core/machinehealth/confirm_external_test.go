@@ -9,8 +9,8 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestALostRequestForANodeThatIsWell: somebody deletes the request after a restart of the core. It is not made again, although the cache has
-// the Node as it was: the Node is read once more before. That of a Node that is still ill is.
+// TestALostRequestForANodeThatIsWell: a user deletes the request after a restart of the core. It is not created again, although the cache
+// has the Node as it was: the Node is read once more before. That of a Node that is still ill is.
 func TestALostRequestForANodeThatIsWell(t *testing.T) {
 	w := newWorld(t)
 	target := w.target()

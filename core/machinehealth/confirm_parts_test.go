@@ -156,7 +156,7 @@ func TestWhatAReadCorrects(t *testing.T) {
 	}
 }
 
-// TestTheReadAfter goes on where the one before was, if that has asked the same and was not answered; why that has failed stays.
+// TestTheReadAfter continues where the one before was, if that has asked the same and was not answered; why that has failed stays.
 func TestTheReadAfter(t *testing.T) {
 	before, refused, earlier := epoch.Add(-time.Minute), errors.New("refused"), errors.New("refused earlier")
 	asks := nodeQuery{name: "n", id: "i"}
@@ -215,7 +215,7 @@ func TestUnreadMachinesAreCounted(t *testing.T) {
 	g.Expect(by[2].result).To(Equal(Result{}))
 }
 
-// TestWhoIsIllByItsNode: also one that is ill by itself, if by its Node it is marked for remediation by somebody else.
+// TestWhoIsIllByItsNode: also one that is ill by itself, if by its Node it is marked for remediation by another controller.
 func TestWhoIsIllByItsNode(t *testing.T) {
 	byNode := func(c *check) { c.Spec.Checks.UnhealthyMachineConditions = nil }
 	byItself := func(c *check) {
@@ -252,7 +252,7 @@ func TestWhoIsIllByItsNode(t *testing.T) {
 	}
 }
 
-// TestWhoIsNew: whose request of external remediation is gone is marked for remediation once more.
+// TestWhoIsNew: whose request of external remediation no longer exists is marked for remediation once more.
 func TestWhoIsNew(t *testing.T) {
 	g := NewWithT(t)
 	r, s := confirming(&served{cached: nodeIn("1", "False"), err: &remote.PendingError{}})
@@ -263,7 +263,8 @@ func TestWhoIsNew(t *testing.T) {
 	g.Expect(s.isNew(s.targets[0])).To(BeTrue())
 }
 
-// TestTheDefaultPolicyReadsNodes of those that are to be marked for remediation by it, and of no others. One event says of one that it cannot be read.
+// TestTheDefaultPolicyReadsNodes of those that are to be marked for remediation by it, and of no others. One event says of one that it
+// cannot be read.
 func TestTheDefaultPolicyReadsNodes(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "True"), live: nodeIn("1", "True")}
 	r, s, ask, _ := granting(to)

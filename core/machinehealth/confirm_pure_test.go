@@ -90,7 +90,7 @@ func (s *round) confirmed(r *Reconciler, after time.Duration) []*write {
 	return writes
 }
 
-// TestWhoIsConfirmed: who is to be marked for remediation because of its Node, and nobody else.
+// TestWhoIsConfirmed: who is to be marked for remediation because of its Node, and nothing else.
 func TestWhoIsConfirmed(t *testing.T) {
 	asked := func(status metav1.ConditionStatus) func(*round) {
 		return func(s *round) {
@@ -198,7 +198,7 @@ func TestWhatALookSays(t *testing.T) {
 	g.Expect(to.reads).To(Equal(3), "its owner knows")
 }
 
-// TestALiveReadThatFails holds the Machine, is recorded after a while, and is not repeated before a minute is over. What nobody needs is
+// TestALiveReadThatFails holds the Machine, is recorded after a while, and is not repeated before a minute is over. What nothing needs is
 // withdrawn.
 func TestALiveReadThatFails(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{Verb: "GET", Object: "Node m0"}}
@@ -238,8 +238,8 @@ func TestALiveReadThatFails(t *testing.T) {
 	g.Expect(r.liveReads.of).To(BeEmpty())
 }
 
-// TestANodeThatTheCacheHasSeenMeanwhile: a Machine that was about to be marked for remediation since it had no Node is not, once it was read that there
-// is one, before the Machine controller had its time to link it.
+// TestANodeThatTheCacheHasSeenMeanwhile: a Machine that was about to be marked for remediation since it had no Node is not, once it was
+// read that there is one, before the Machine controller had its time to link it.
 func TestANodeThatTheCacheHasSeenMeanwhile(t *testing.T) {
 	g, to := NewWithT(t), &served{live: nodeIn("1", "True")}
 	r, s := confirming(to)

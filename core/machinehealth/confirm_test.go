@@ -83,9 +83,9 @@ func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 	w.G.Expect(reads.Load()).To(BeEquivalentTo(1), "rounds read nothing")
 }
 
-// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is marked for remediation hangs. That holds up no Machine of another
-// Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is marked for remediation, although the cache does not
-// have it.
+// TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is marked for remediation hangs. That holds up no Machine
+// of another Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is marked for remediation, although
+// the cache does not have it.
 func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	w := newWorld(t)
 	target := w.target()
@@ -141,7 +141,7 @@ func (w *world) other(name string) {
 	})
 }
 
-// TestANodeThatMayNotBeRead: whoever may list Nodes and not read one has its Machines handed to nobody. Without a MachineHealthCheck an
+// TestANodeThatMayNotBeRead: with a right to list Nodes and not to read one no Machine is handed over. Without a MachineHealthCheck an
 // event says so, and the metric.
 func TestANodeThatMayNotBeRead(t *testing.T) {
 	w := newWorld(t)

@@ -45,7 +45,7 @@ func (s *round) count() {
 	s.countHeld()
 }
 
-// countHeld counts for each MachineHealthCheck the unhealthy Machines that are handed to nobody because of a freeze.
+// countHeld counts for each MachineHealthCheck the unhealthy Machines that are not handed over because of a freeze.
 func (s *round) countHeld() {
 	if !s.frozen.Active() {
 		return
@@ -61,7 +61,7 @@ func (s *round) countHeld() {
 }
 
 // holds reports whether an unhealthy Machine is not marked for remediation now. A MachineSet decides that itself, and says so: it is asked.
-// Nobody else knows of a freeze: neither another owner, such as a control plane, nor who remediates externally.
+// Nothing else knows of a freeze: neither another owner, such as a control plane, nor external remediation.
 func (s *round) holds(t *target, by *check) bool {
 	return s.frozen.Active() && (by.Spec.Remediation.TemplateRef.IsDefined() || !ofMachineSet(t.Machine))
 }

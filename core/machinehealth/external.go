@@ -25,12 +25,12 @@ import (
 // maxRequests is how many requests of external remediation a round creates or deletes.
 const maxRequests = 100
 
-// recheck is how often it is looked whether a request is still there while its kind is not watched: a request that somebody has deleted, or
-// that was lost in a restore, would never be made again.
+// recheck is how often it is looked whether a request is still there while its kind is not watched: a request that a user has deleted, or
+// that was lost in a restore, would never be created again.
 const recheck = 10 * time.Minute
 
 // remediateExternally creates requests of external remediation for unhealthy Machines, and deletes those of Machines that are healthy
-// again. That a request was made is known from the condition ExternallyRemediated, so that nothing is read while nothing changes.
+// again. That a request was created is known from the condition ExternallyRemediated, so that nothing is read while nothing changes.
 func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.Outcome {
 	end, sent := outcome.Continue(), 0
 	templates := map[string]*unstructured.Unstructured{}
@@ -63,7 +63,7 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 	return end
 }
 
-// findGone notes whose request is to be made again, since it is gone.
+// findGone notes whose request is to be created again, since it is gone.
 func (r *Reconciler) findGone(ctx context.Context, s *round) {
 	for _, t := range s.targets {
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
@@ -98,7 +98,7 @@ func (r *Reconciler) recheckAfter() time.Duration {
 	return r.recheck
 }
 
-// requested reports whether a request was made, be it that it is done.
+// requested reports whether a request was created, be it that it is done.
 func requested(c *metav1.Condition) bool {
 	return c != nil && c.Reason != clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason &&
 		c.Reason != clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
@@ -159,8 +159,8 @@ func (r *Reconciler) requestSeen(s *round, t *target, by *check) {
 	}
 }
 
-// requestExists asks the API server for the request of a Machine. One of somebody else's is none; what it is in the way of is said when
-// ours is created.
+// requestExists asks the API server for the request of a Machine. One with another owner does not count; that it is in the way is reported
+// when ours is created.
 func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (bool, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(requestKindOf(by.MachineHealthCheck))
@@ -172,7 +172,7 @@ func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (b
 }
 
 // create creates a request, unless it is there: this process, or one before it, may have created it and died before it said so. One of
-// somebody else is not ours, whatever its name.
+// another controller is not ours, whatever its name.
 func (r *Reconciler) create(ctx context.Context, t *target, object *unstructured.Unstructured) error {
 	err := r.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
@@ -249,7 +249,7 @@ func ownedBy(object client.Object, machine *clusterv1.Machine) bool {
 	return false
 }
 
-// reasonOf words a failure for a condition: in the refuser's words, and else as it is.
+// reasonOf words a failure for a condition: in the API server's words, and else as it is.
 func reasonOf(err error) string {
 	if words := persist.Refusal(err); words != "" {
 		return words

@@ -31,7 +31,7 @@ func (w *world) request(name string) (*unstructured.Unstructured, bool) {
 	return found, err == nil
 }
 
-// TestExternalRemediation: each unhealthy Machine has a request, although those of others exist or are somebody else's; a healthy one
+// TestExternalRemediation: each unhealthy Machine has a request, although those of others exist or have another owner; a healthy one
 // has none. The owner is not asked.
 func TestExternalRemediation(t *testing.T) {
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestExternalRemediation(t *testing.T) {
 	w.G.Expect(request.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, workers.ClusterName))
 	w.G.Expect(request.GetOwnerReferences()).To(ConsistOf(And(HaveField("Kind", "Machine"), HaveField("Name", "a"))))
 
-	// The one of somebody else goes, and its Machine gets one.
+	// The one of another owner goes, and its Machine gets one.
 	w.G.Expect(direct.Delete(w.Ctx, foreign)).To(Succeed())
 	w.becomes("b", external, waiting)
 
@@ -86,7 +86,7 @@ func TestARequestOfSomebodyElseIsNotDeleted(t *testing.T) {
 	w.G.Expect(ok).To(BeTrue())
 }
 
-// TestAMissingRemediationTemplate is said on the Machines and the MachineHealthCheck, with what to do; once it is there, it is used.
+// TestAMissingRemediationTemplate is reported on the Machines and the MachineHealthCheck, with what to do; once it is there, it is used.
 func TestAMissingRemediationTemplate(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")
@@ -129,7 +129,7 @@ func TestACrashAfterTheRequest(t *testing.T) {
 	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
 }
 
-// TestARefusedRequest is said in the refuser's words, and the other targets get theirs.
+// TestARefusedRequest is reported in the API server's words, and the other targets get theirs.
 func TestARefusedRequest(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestTheFirstAssessmentGoesAlong with another write of a Machine exactly where the round would say the same: it finds nobody healthy whom
-// the round does not.
+// TestTheFirstAssessmentGoesAlong with another write of a Machine exactly where the round would say the same: it finds no Machine healthy
+// that the round does not.
 func TestTheFirstAssessmentGoesAlong(t *testing.T) {
 	w := newWorld(t)
 	w.defaults = health.Defaults{HealthTimeout: time.Minute}
@@ -121,7 +121,7 @@ func TestTheFirstAssessmentIsNotAddedTwice(t *testing.T) {
 	}
 }
 
-// lose has the provider of a Machine report that its instance is gone.
+// lose has the provider of a Machine report that its instance no longer exists.
 func lose(m *clusterv1.Machine) {
 	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
 		Type: clusterv1.MachineInfrastructureReadyCondition, Status: "False", Reason: "InstanceTerminated",

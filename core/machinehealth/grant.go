@@ -43,8 +43,8 @@ type grant struct {
 	unread bool
 }
 
-// Confirm reports whether a Machine is still unhealthy, and has that found out if it is not known. It waits for nothing: whoever asks comes
-// back a little later.
+// Confirm reports whether a Machine is still unhealthy, and has that found out if it is not known. It waits for nothing: a caller that asks
+// comes back a little later.
 func (r *Reconciler) Confirm(cluster client.ObjectKey, machine types.UID) health.Confirmation {
 	now := r.Clock.Now()
 	known, fresh := r.grants.ask(cluster, machine, now)
@@ -97,13 +97,13 @@ func (g *grants) forget(cluster client.ObjectKey) {
 	delete(g.of, cluster)
 }
 
-// wanted returns the Machines of a Cluster that were asked about lately, and forgets questions that nobody repeats.
+// wanted returns the Machines of a Cluster that were asked about lately, and forgets questions that nothing repeats.
 func (g *grants) wanted(cluster client.ObjectKey, now time.Time) map[types.UID]bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	wanted := map[types.UID]bool{}
 	for machine, asked := range g.of[cluster] {
-		// One that nobody asks about any more must not be read again each time that it was confirmed.
+		// One that nothing asks about any more must not be read again each time that it was confirmed.
 		wanted[machine] = now.Before(asked.asked.Add(confirmedFor))
 		if !wanted[machine] && !now.Before(asked.confirmed.Add(confirmedFor)) {
 			delete(g.of[cluster], machine)
@@ -188,7 +188,7 @@ func (s *round) unjudged(machine *clusterv1.Machine) (why string) {
 	return why
 }
 
-// foundByOthers reports whether somebody else than a MachineHealthCheck has found a Machine unhealthy.
+// foundByOthers reports whether another controller than a MachineHealthCheck has found a Machine unhealthy.
 func foundByOthers(machine *clusterv1.Machine) bool {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	return found != nil && found.Status == metav1.ConditionFalse && !slices.Contains(health.Reasons, found.Reason)

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/core/health"
 )
 
-// TestAQuestionAfterAnotherWasAnswered is as new: whoever asks is not told at once that nobody judges the Machine, however long ago it was
-// confirmed or asked about.
+// TestAQuestionAfterAnotherWasAnswered is as new: a caller that asks does not learn at once that nothing judges the Machine, however long
+// ago it was confirmed or asked about.
 func TestAQuestionAfterAnotherWasAnswered(t *testing.T) {
 	first := health.Confirmation{After: minAsk}
 	for name, before := range map[string]func(r *Reconciler, s *round, ask func() health.Confirmation){

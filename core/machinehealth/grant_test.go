@@ -16,8 +16,8 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// granting is a round over one Machine that waits for its turn, which has a Node that is not Ready in the cache; ask asks about it at the time
-// of the round.
+// granting is a round over one Machine that waits for its turn, which has a Node that is not Ready in the cache; ask asks about it at the
+// time of the round.
 func granting(to *served) (r *Reconciler, s *round, ask func() health.Confirmation, woken *int) {
 	r, s = confirming(to)
 	conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition,
@@ -55,7 +55,7 @@ func TestAMachineWhoseTurnItIs(t *testing.T) {
 	g.Expect(writes).To(HaveLen(1), "its Node is well")
 }
 
-// TestAMachineThatCannotBeConfirmed: whoever asks is told why after a while, and asks less and less often.
+// TestAMachineThatCannotBeConfirmed: a caller that asks gets the cause after a while, and asks less and less often.
 func TestAMachineThatCannotBeConfirmed(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: &remote.PendingError{}}
 	r, s, ask, _ := granting(to)
@@ -113,7 +113,7 @@ func TestWhoNeedsNoRead(t *testing.T) {
 	}
 }
 
-// TestWhoIsHandedOverIsConfirmed: its set need not ask twice. What nobody asks any more is forgotten.
+// TestWhoIsHandedOverIsConfirmed: its set need not ask twice. What is no longer asked is forgotten.
 func TestWhoIsHandedOverIsConfirmed(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
 	r, s, ask, woken := granting(to)
@@ -172,7 +172,8 @@ func TestAMachineThatIsHeld(t *testing.T) {
 	g.Expect(ask().Done).To(BeFalse())
 }
 
-// TestAQuestionThatIsNotRepeated costs no read more, however often the Cluster is judged, and nothing is kept of a Cluster that is gone.
+// TestAQuestionThatIsNotRepeated costs no read more, however often the Cluster is judged, and nothing is kept of a Cluster that no longer
+// exists.
 func TestAQuestionThatIsNotRepeated(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
 	r, s, ask, _ := granting(to)
@@ -188,7 +189,8 @@ func TestAQuestionThatIsNotRepeated(t *testing.T) {
 	g.Expect(r.grants.of).To(BeEmpty())
 }
 
-// TestAMachineThatNobodyJudges: where no round comes to an end, as for a Cluster whose objects cannot be listed, whoever asks is told that.
+// TestAMachineThatNobodyJudges: where no round comes to an end, as for a Cluster whose objects cannot be listed, anyone who asks is told
+// that.
 func TestAMachineThatNobodyJudges(t *testing.T) {
 	g := NewWithT(t)
 	_, s, ask, _ := granting(&served{})

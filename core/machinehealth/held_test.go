@@ -20,8 +20,8 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestAFreezeHandsNothingOver to those who know nothing of it: neither what an annotation demands nor an instance that is gone, which
-// need no time to be judged, has a request of external remediation made or a control plane asked. A MachineSet is asked, as it says
+// TestAFreezeHandsNothingOver to those who know nothing of it: neither what an annotation demands nor an instance that no longer exists,
+// which need no time to be judged, has a request of external remediation made or a control plane asked. A MachineSet is asked, as it says
 // itself that it waits. What is held back is said with the reason, once by an event, and made up for at the end.
 func TestAFreezeHandsNothingOver(t *testing.T) {
 	w := newWorld(t)
@@ -106,7 +106,7 @@ func (e *ending) Frozen(client.ObjectKey) freeze.State {
 	return freeze.State{Reason: freeze.CoreWasAwayReason, Message: "away", Until: *until}
 }
 
-// TestARequestThatIsGone is made again: at once, also when it went while no core was at work. One that is there is left alone.
+// TestARequestThatIsGone is created again: at once, also when it went while no core was at work. One that is there is left alone.
 func TestARequestThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")
@@ -168,7 +168,7 @@ func TestARequestThatIsDone(t *testing.T) {
 	w.G.Expect(second.GetUID()).NotTo(Equal(first.GetUID()))
 }
 
-// TestARequestThatCannotBeRead says nothing: none is made beside it, and it is tried again.
+// TestARequestThatCannotBeRead says nothing: none is created beside it, and it is tried again.
 func TestARequestThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.recheck = time.Millisecond

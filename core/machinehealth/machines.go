@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxBatch is how many Machines are written at once, maxWrites in one round: then what was read is too old to go on with.
+	// maxBatch is how many Machines are written at once, maxWrites in one round: then what was read is too old to continue with.
 	maxBatch, maxWrites = 10, 200
 )
 

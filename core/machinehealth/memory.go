@@ -24,7 +24,7 @@ type memory struct {
 // histories are those of one Cluster. One round at a time has them.
 type histories struct {
 	cluster *health.History
-	// before are those of the round before; nil in the first. now are those of this one: Machines that are gone fall out.
+	// before are those of the round before; nil in the first. now are those of this one: Machines that no longer exist fall out.
 	before, now map[types.UID]*health.History
 	// checked is when it was known last that the request of external remediation for a Machine was there; checkedBefore is that of the
 	// round before.
@@ -68,7 +68,7 @@ func (m *memory) end(cluster client.ObjectKey, h *histories) {
 	m.of[cluster] = h
 }
 
-// setActive notes whether there is anything to judge by in a Cluster: events of the others wake nobody, and nothing is kept of them.
+// setActive notes whether there is anything to judge by in a Cluster: events of the others enqueue nothing, and nothing is kept of them.
 func (m *memory) setActive(cluster client.ObjectKey, active bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *memory) activeAs(key client.ObjectKey) []client.ObjectKey {
 	return found
 }
 
-// marks remembers of each Node what of it is judged, so that a volume that is attached or a label wakes nobody. The zero value is
+// marks remembers of each Node what of it is judged, so that a volume that is attached or a label enqueues nothing. The zero value is
 // ready for use.
 type marks struct {
 	mu sync.Mutex
@@ -131,7 +131,7 @@ func (m *marks) changed(cluster client.ObjectKey, node *corev1.Node, gone bool) 
 	return !known || before != mark
 }
 
-// forget drops the Nodes of a Cluster that is gone.
+// forget drops the Nodes of a Cluster that no longer exists.
 func (m *marks) forget(cluster client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

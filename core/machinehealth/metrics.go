@@ -11,7 +11,7 @@ import (
 )
 
 // maxMeasured is how many Clusters have a metric of their own: those with the most unhealthy Machines. Clusters can be created by
-// whoever may, so there must not be metrics without end.
+// anyone who may, so there must not be metrics without end.
 const maxMeasured = 100
 
 var unhealthyDesc = prometheus.NewDesc("millwright_machines_unhealthy",

@@ -71,8 +71,8 @@ func TestANodeThatIsGone(t *testing.T) {
 	w.becomes("a", owner, waiting)
 }
 
-// TestTooManyUnhealthy: above the limit no Machine is marked for remediation, and one that was and has not been begun is unmarked, and that is said with the
-// numbers and one event.
+// TestTooManyUnhealthy: above the limit no Machine is marked for remediation, and one that was and has not been begun is unmarked, and that
+// is said with the numbers and one event.
 func TestTooManyUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -222,7 +222,7 @@ func TestAMachineThatNothingSelectsAnyMore(t *testing.T) {
 	w.G.Expect(w.conditionOf("foreign", owner)).To(Equal("False/ByHand"))
 }
 
-// TestAPreservedMachineKeepsWhatWasFound: whoever inspects it wants to know why it failed. Its owner is asked no more.
+// TestAPreservedMachineKeepsWhatWasFound: the user who inspects it wants to know why it failed. Its owner is asked no more.
 func TestAPreservedMachineKeepsWhatWasFound(t *testing.T) {
 	w := newWorld(t)
 	w.machine("failed", "False")

@@ -31,7 +31,7 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Connections has the Nodes.
 	Connections *remote.Connections
-	// Freeze says when nothing may be concluded; nil for never.
+	// Freeze reports when nothing may be concluded; nil for never.
 	Freeze freeze.Source
 	// Results is where the results for MachineHealthChecks go.
 	Results *Results
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return end.Result()
 }
 
-// maxWait is how far ahead a round is planned. What is further away, such as the end of a freeze that nobody knows, comes with an
+// maxWait is how far ahead a round is planned. What is further away, such as an end of a freeze that is not known, comes with an
 // event.
 const maxWait = 24 * time.Hour
 

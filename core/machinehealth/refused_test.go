@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/machinehealthcheck"
 )
 
-// TestARefusedWriteIsReported in the refuser's words, stops none of the others, and is made up for.
+// TestARefusedWriteIsReported in the API server's words, stops none of the others, and is made up for.
 func TestARefusedWriteIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")
@@ -45,7 +45,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsLost: the write was made, and its answer never came. It is not made again, and nothing is lost.
+// TestAnAnswerThatIsLost: the write took effect, and its answer never came. It is not repeated, and nothing is lost.
 func TestAnAnswerThatIsLost(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")
@@ -82,7 +82,7 @@ func TestPausedMachineHealthCheck(t *testing.T) {
 	w.becomes("a", owner, waiting)
 }
 
-// TestAClusterThatIsNotThere is said in the condition, and so is a spec that cannot be used.
+// TestAClusterThatIsNotThere is reported in the condition, and so is a spec that cannot be used.
 func TestAClusterThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
 	w.start()

@@ -30,7 +30,7 @@ type informers interface {
 // what may be read and created, is watched. Of each there are the metadata. A watch stays as long as the process does.
 type requests struct {
 	informers informers
-	// gone is called with a request that is not there any more, or belongs to somebody else; synced with a Cluster whose requests can be
+	// gone is called with a request that is not there any more, or belongs to another controller; synced with a Cluster whose requests can be
 	// looked up in the cache from now on.
 	gone   func(metav1.Object)
 	synced func(client.ObjectKey)
@@ -105,7 +105,7 @@ func (q *requests) start(gvk schema.GroupVersionKind, kind *requestKind) {
 	go q.await(q.ctx, kind)
 }
 
-// handler calls gone for what may be a request that has to be made again. What its controller says of it wakes nobody.
+// handler calls gone for what may be a request that has to be created again. What its controller says of it enqueues nothing.
 func (q *requests) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
@@ -126,7 +126,7 @@ func (q *requests) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// await has the Clusters that wait for a kind looked at when its objects have been read.
+// await enqueues the Clusters that wait for a kind once its objects have been read.
 func (q *requests) await(ctx context.Context, kind *requestKind) {
 	if !toolscache.WaitForCacheSync(ctx.Done(), kind.informer.HasSynced) {
 		return
@@ -191,7 +191,7 @@ func (r *Reconciler) recordUnwatched(s *round) {
 	}
 }
 
-// onGone has the Cluster of a Machine looked at whose request is gone, or no longer its own.
+// onGone enqueues the Cluster of a Machine whose request is deleted, or no longer its own.
 func (r *Reconciler) onGone(request metav1.Object) {
 	machine := &clusterv1.Machine{}
 	key := client.ObjectKey{Namespace: request.GetNamespace(), Name: request.GetName()}

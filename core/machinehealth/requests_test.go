@@ -70,7 +70,7 @@ func (w *world) message(check string) string {
 	return c.Message
 }
 
-// TestAWatchedRequestThatIsDeleted is made again by that event, also after its kind was gone for a while. Nothing is polled.
+// TestAWatchedRequestThatIsDeleted is created again by that event, also after its kind was gone for a while. Nothing is polled.
 func TestAWatchedRequestThatIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.recheck = 24 * time.Hour
@@ -103,7 +103,7 @@ func TestAWatchedRequestThatIsDeleted(t *testing.T) {
 	remove()
 }
 
-// TestRequestsThatCannotBeWatched are looked for once in a while, and the MachineHealthCheck says so; once they can, it does not.
+// TestRequestsThatCannotBeWatched are looked for once in a while, and the MachineHealthCheck reports it; once they can, it does not.
 func TestRequestsThatCannotBeWatched(t *testing.T) {
 	w := newWorld(t)
 	w.recheck = 200 * time.Millisecond

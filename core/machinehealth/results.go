@@ -29,17 +29,17 @@ type Result struct {
 	Connecting bool
 	// NotJudged is how many Machines are not judged because of that.
 	NotJudged int
-	// Unread is why UnreadMachines unhealthy Machines are handed to nobody: their Nodes cannot be read, and may be well by now.
+	// Unread is why UnreadMachines unhealthy Machines are not handed over: their Nodes cannot be read, and may be well by now.
 	Unread         string
 	UnreadMachines int
-	// Frozen is why Held unhealthy Machines are handed to nobody now; "" for none.
+	// Frozen is why Held unhealthy Machines are not handed over now; "" for none.
 	Frozen string
 	Held   int
 	// Refused is what the API server has refused to write to the Machines, or about their remediation, in its words; "" for nothing.
 	Refused string
 	// Template is why there is nothing to make requests of external remediation from; "" for nothing.
 	Template string
-	// Unwatched says that requests of external remediation are not watched, and why; "" when they are, or none was made.
+	// Unwatched reports that requests of external remediation are not watched, and why; "" when they are, or none was created.
 	Unwatched string
 }
 
@@ -65,7 +65,7 @@ func (r *Results) OnChange(f func(check client.ObjectKey)) {
 	r.onChange = append(r.onChange, f)
 }
 
-// Forget drops the result of a MachineHealthCheck that is gone.
+// Forget drops the result of a MachineHealthCheck that no longer exists.
 func (r *Results) Forget(check client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

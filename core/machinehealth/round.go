@@ -42,7 +42,7 @@ type round struct {
 	unreadable string
 	connecting bool
 	notBefore  time.Time
-	// frozen says whether nothing may be replaced now.
+	// frozen reports whether nothing may be replaced now.
 	frozen freeze.State
 	// linked counts the Machines that are linked with a Node, by its name.
 	linked map[string]int

@@ -130,7 +130,7 @@ func TestWhichUpdatesOfAMachineWake(t *testing.T) {
 	}
 }
 
-// crowd is a round over many Machines that all say already what is to be said of them, and of which nobody reads a Node.
+// crowd is a round over many Machines that all say already what is to be said of them, and of which nothing reads a Node.
 func crowd(number int) (*Reconciler, *round) {
 	r := &Reconciler{Written: &persist.Versions{}}
 	object := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "workers"}}
@@ -191,7 +191,8 @@ func BenchmarkRoundOf5000(b *testing.B) {
 	}
 }
 
-// TestHistories: a Machine that was not there in the round before has come before the eyes of the process, and what is gone is forgotten.
+// TestHistories: a Machine that was not there in the round before has come before the eyes of the process, and what no longer exists is
+// forgotten.
 func TestHistories(t *testing.T) {
 	g, m := NewWithT(t), memory{}
 	g.Expect(m.isActive(cluster)).To(BeFalse())

@@ -73,11 +73,11 @@ func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
 	return nil
 }
 
-// onRead has the Cluster of a Machine looked at whose Node was read.
+// onRead enqueues the Cluster of a Machine whose Node was read.
 func (r *Reconciler) onRead(ctx context.Context, owner types.NamespacedName) {
 	machine := &clusterv1.Machine{}
 	if err := r.Client.Get(ctx, owner, machine, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}); err != nil {
-		// Without a Machine nobody waits for it.
+		// Without a Machine nothing waits for it.
 		return
 	}
 	r.wake(client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, pace)
@@ -110,7 +110,7 @@ func (r *Reconciler) onEach(clusters func(client.Object) (client.ObjectKey, time
 	}
 }
 
-// onCluster enqueues a Cluster, and forgets one that is gone.
+// onCluster enqueues a Cluster, and forgets one that no longer exists.
 func (r *Reconciler) onCluster() handler.EventHandler {
 	add := func(q workQueue, object client.Object) {
 		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})

@@ -14,9 +14,9 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestATargetThatStopsAnsweringInMidLook: a Node is not Ready, and before that has lasted for the timeout the API server hangs, or refuses to have
-// Nodes read. That the Node is well again is not seen, and the Machine is not found unhealthy by what was seen last. When the API server
-// answers, Nodes get a grace.
+// TestATargetThatStopsAnsweringInMidLook: a Node is not Ready, and before that has lasted for the timeout the API server hangs, or refuses
+// to have Nodes read. That the Node is well again is not seen, and the Machine is not found unhealthy by what was seen last. When the API
+// server answers, Nodes get a grace.
 func TestATargetThatStopsAnsweringInMidLook(t *testing.T) {
 	const unhealthyAfter = 12 * time.Second
 	everything := func(*http.Request) bool { return true }

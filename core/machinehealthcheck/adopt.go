@@ -27,7 +27,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	live, err := external.Live(ctx, r.APIReader, s.cluster, clusterKind)
 	if err != nil || live == nil {
-		// The garbage collector would delete what is owned by a Cluster that is gone.
+		// The garbage collector would delete what is owned by a Cluster that no longer exists.
 		return outcome.FromError(err)
 	}
 	s.Object.OwnerReferences = append(owners, metav1.OwnerReference{

@@ -27,10 +27,10 @@ const (
 	// InvalidSpecReason is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
 	InvalidSpecReason = "InvalidSpec"
 	// NodesUnreadableReason is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
-	// healthy from before, or while Machines are handed to nobody since their Nodes cannot be read once more: see the condition
+	// healthy from before, or while Machines are not handed over since their Nodes cannot be read once more: see the condition
 	// RemoteConnectionProbe of the Cluster.
 	NodesUnreadableReason = "NodesUnreadable"
-	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are handed to nobody, since nothing may be replaced: see
+	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are not handed over, since nothing may be replaced: see
 	// the condition RemediationAllowed of the Cluster. MachineSets are asked all the same, and say it themselves.
 	FrozenReason = "Frozen"
 	// RefusedReason is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
@@ -99,7 +99,7 @@ func (s *scope) allowed() metav1.Condition {
 	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, message)
 }
 
-// left says which Machines status.targets leaves out.
+// left reports which Machines status.targets leaves out.
 func (s *scope) left() string {
 	if len(s.result.Targets) <= maxTargets {
 		return ""

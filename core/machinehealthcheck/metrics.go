@@ -62,7 +62,7 @@ func (s *scope) measure() {
 	}
 }
 
-// heldBy is how many Machines are held back for that reason: by a freeze those that nobody had begun with before, and while Nodes cannot
+// heldBy is how many Machines are held back for that reason: by a freeze those that nothing had begun with before, and while Nodes cannot
 // be read also those that are not judged.
 func heldBy(result machinehealth.Result, reason string) int {
 	switch {

@@ -16,7 +16,7 @@ import (
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
-// clusterRetry is when an object is looked at again whose Cluster the cache shows as it was.
+// clusterRetry is when an object is reconciled again whose Cluster the cache shows as it was.
 const clusterRetry = time.Second
 
 // OwnedByCluster returns the references with the Cluster among them, or waits for the cache when the API server has that

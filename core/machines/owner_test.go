@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestAClusterOfThePastOwnsNoSet: the cache still has a Cluster that is gone, or that was recreated. The garbage collector
+// TestAClusterOfThePastOwnsNoSet: the cache still has a Cluster that no longer exists, or that was recreated. The garbage collector
 // would delete whatever it owned.
 func TestAClusterOfThePastOwnsNoSet(t *testing.T) {
 	for name, test := range map[string]struct {

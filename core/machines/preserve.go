@@ -46,7 +46,7 @@ func Preservation(machine *clusterv1.Machine) string {
 		case value == PreserveNow, value == PreserveWhenFailed, value == PreserveNever:
 			return value
 		case ok && key == PreserveAnnotation:
-			// Admission refuses it. What somebody wanted to keep is kept.
+			// Admission refuses it. What a user wanted to keep is kept.
 			return PreserveWhenFailed
 		}
 	}
@@ -161,7 +161,7 @@ func readPreservedFrom(machine metav1.Object) (preservedFrom, error) {
 }
 
 // PreserveMax is how many failed Machines of a deployment are preserved without being asked for, and what is wrong with the annotation that
-// says so. One that cannot be read shows that somebody wants to keep some: one is kept at least, as what is deleted does not come back,
+// says so. One that cannot be read shows that a user wants to keep some: one is kept at least, as what is deleted does not come back,
 // and no more than that or than the default, as what is kept costs.
 func PreserveMax(deployment *clusterv1.MachineDeployment, byDefault int) (limit int, specError string) {
 	text, ok := "", false

@@ -90,7 +90,8 @@ func TestPreservedOfAStandaloneSet(t *testing.T) {
 	g.Expect(ok).To(BeFalse())
 }
 
-// TestWhatAPreservedMachineKeeps: labels that a selector only excludes by, the name of its Cluster, and no record of labels that it never had.
+// TestWhatAPreservedMachineKeeps: labels that a selector only excludes by, the name of its Cluster, and no record of labels that it never
+// had.
 func TestWhatAPreservedMachineKeeps(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u"}}

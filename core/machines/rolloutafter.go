@@ -44,7 +44,7 @@ func CreatedFor(set *clusterv1.MachineSet, after time.Time) bool {
 }
 
 // youngerThan reports whether a set was created for this spec.rollout.after or a later one. A set without a record was
-// not created by this project; Cluster API's rule, which compares the creation time, goes on for it, so that
+// not created by this project; Cluster API's rule, which compares the creation time, continues for it, so that
 // taking over from Cluster API replaces nothing.
 func youngerThan(set *clusterv1.MachineSet, after time.Time) bool {
 	recorded, known := recordedRolloutAfter(set)

@@ -8,7 +8,7 @@ import (
 // Letters are those of {{ .random }}, the alphabet of generateName: no vowels, so that no words come about.
 const Letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// Derived is a part of a name that looks random and follows from a text, so that whoever knows the text makes the same
+// Derived is a part of a name that looks random and follows from a text, so that every process that knows the text makes the same
 // name.
 func Derived(text string) string {
 	sum := sha256.Sum256([]byte(text))

@@ -1,5 +1,5 @@
 // Package naming makes the names of Machines from spec.machineNaming.template. Admission and the controllers use it alike,
-// and whoever may write a MachineSet writes the template: it is worked out in the core's own process, which nothing in it
+// and anyone who may write a MachineSet writes the template: it is worked out in the core's own process, which nothing in it
 // may keep busy or fill the memory of.
 package naming
 

@@ -11,7 +11,7 @@ import (
 // timeout is for what must happen at once.
 const timeout = time.Minute
 
-// TestATemplateThatNeverEnds: whoever may write a MachineSet keeps no worker of the core busy, and fills no memory.
+// TestATemplateThatNeverEnds: anyone who may write a MachineSet keeps no worker of the core busy, and fills no memory.
 func TestATemplateThatNeverEnds(t *testing.T) {
 	tests := map[string]struct{ text, names string }{
 		"a range":                {"{{ range 9999999999999 }}{{ end }}{{ .random }}", "range"},

@@ -19,8 +19,8 @@ func demanded(m *clusterv1.Machine) {
 	m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
 }
 
-// TestDue: who has begun comes first, by record or by announcement, then whom a person asks for, then the newest, then by name; who is being
-// deleted is not in it.
+// TestDue: who has begun comes first, by record or by announcement, then whom a person asks for, then the newest, then by name; who is
+// being deleted is not in it.
 func TestDue(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{}
@@ -96,7 +96,7 @@ func TestDecideWhenToLookAgain(t *testing.T) {
 	g.Expect(d.Next).To(BeTemporally("==", now.Add(9*time.Minute)), "one that waits for somebody does not take away when another one goes on")
 }
 
-// TestWhatHasBegunIsNotHeldUp: one that came to replace another had a place, whoever has it now, and is counted.
+// TestWhatHasBegunIsNotHeldUp: one that came to replace another had a place, whatever has it now, and is counted.
 func TestWhatHasBegunIsNotHeldUp(t *testing.T) {
 	g := NewWithT(t)
 	full := func(in *remediation.Input) {
@@ -147,7 +147,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestViewCounts: Machines of all sets, the unhealthy ones among them; a set that something else than a deployment controls is a group of its own.
+// TestViewCounts: Machines of all sets, the unhealthy ones among them; a set that something else than a deployment controls is a group of
+// its own.
 func TestViewCounts(t *testing.T) {
 	g := NewWithT(t)
 	owned := func(kind string) *clusterv1.MachineSet {

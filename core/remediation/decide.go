@@ -94,7 +94,7 @@ type Blocker struct {
 	Until time.Time
 }
 
-// Decide says which candidates may be replaced now.
+// Decide reports which candidates may be replaced now.
 func Decide(in Input) Decision {
 	d := Decision{InFlight: len(in.Held), InCluster: in.InCluster}
 	everything := in.blocksAll()

@@ -150,7 +150,7 @@ func TestDecideKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-// TestOneThatIsNotConfirmedTakesNoPlace: the next one has its turn, and what was granted in vain is not counted.
+// TestOneThatIsNotConfirmedTakesNoPlace: the next one has its turn, and what was granted without success is not counted.
 func TestOneThatIsNotConfirmedTakesNoPlace(t *testing.T) {
 	g := NewWithT(t)
 	d := remediation.Decide(input(func(in *remediation.Input) { in.Deployment.Max = 1 },

@@ -18,7 +18,8 @@ type Retries struct {
 	// Pending is the Machine of one that has neither come up nor failed, or the Machine that it replaces while it does not exist; "" when
 	// there is none.
 	Pending string
-	// PendingSince is when that one was decided if it should exist by now and does not: the Machine that it replaces is gone. Else zero.
+	// PendingSince is when that one was decided if it should exist by now and does not: the Machine that it replaces no longer exists. Else
+	// zero.
 	PendingSince time.Time
 	// Failed counts the replacements that failed, those that were no retries included.
 	Failed int

@@ -23,7 +23,7 @@ const MaxRecords = 200
 // maxReason bounds a reason in a record: it comes from a condition, which others write.
 const maxReason = 64
 
-// Record says what a Machine replaces. Names are used and not UIDs, which clusterctl move changes; the name of a Machine does not come
+// Record reports what a Machine replaces. Names are used and not UIDs, which clusterctl move changes; the name of a Machine does not come
 // back. The first three fields are those that Cluster API's KubeadmControlPlane records.
 type Record struct {
 	// Machine is the name of the unhealthy Machine.
@@ -48,7 +48,7 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// RecordOf returns the record of a Machine; nil when it replaces none, or when it cannot be read: nobody else writes it, and a Machine
+// RecordOf returns the record of a Machine; nil when it replaces none, or when it cannot be read: nothing else writes it, and a Machine
 // without one counts as one that has replaced nothing.
 func RecordOf(machine *clusterv1.Machine) *Record {
 	text, ok := machine.Annotations[ReplacesAnnotation]

@@ -63,7 +63,7 @@ func TestSetsOf(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForASlotLooksAgainWhenItEnds, and nobody else does.
+// TestWhoWaitsForASlotLooksAgainWhenItEnds, and nothing else does.
 func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots

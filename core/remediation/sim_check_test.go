@@ -12,8 +12,8 @@ import (
 
 // What is checked here goes by what the simulation itself has noted, not by what the code under test writes down.
 
-// checkHandedOver holds a judgement against the truth: nobody is unhealthy who has not been ill for as long as the policies say. A
-// process that began after the clock was set takes times of others for what they are not; it cannot do better.
+// checkHandedOver holds a judgement against the truth: no Machine is called unhealthy that has not been ill for as long as the policies
+// say. A process that began after the clock was set takes times of others for what they are not; it cannot do better.
 func (s *simulation) checkHandedOver(m *simMachine, found health.Assessment) {
 	if _, demanded := m.Annotations[clusterv1.RemediateMachineAnnotation]; demanded {
 		return
@@ -33,7 +33,8 @@ func (s *simulation) checkHandedOver(m *simMachine, found health.Assessment) {
 	}
 }
 
-// recovered reports whether a Machine was lost and has come back, or its Node was called Unknown and has reported, a moment ago: the caches lag.
+// recovered reports whether a Machine was lost and has come back, or its Node was called Unknown and has reported, a moment ago: the caches
+// lag.
 func (s *simulation) recovered(m *simMachine) bool {
 	if m.node != nil && s.now.Sub(m.node.Status.Conditions[0].LastTransitionTime.Time) < 10*s.step {
 		return true

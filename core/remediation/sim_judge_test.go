@@ -47,7 +47,7 @@ func newPolicies(s *simulation) policies {
 	return p
 }
 
-// least is how long a Machine must have been ill, in that way, until anybody may call it unhealthy.
+// least is how long a Machine must have been ill, in that way, until it may be called unhealthy.
 func (p policies) least(m *simMachine) time.Duration {
 	var least []time.Duration
 	for _, policy := range p.all {

@@ -8,7 +8,7 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// run goes on until done, which must come before the horizon.
+// run continues until done, which must come before the horizon.
 func (s *simulation) run(what string, done func() bool) {
 	for end := s.now.Add(simHorizon); s.problem == "" && !done(); s.tick() {
 		if s.now.After(end) {
@@ -98,7 +98,7 @@ func (s *simulation) lostOf() map[*simGroup]int {
 	return lost
 }
 
-// retryFailed has somebody ask for one more try of all that is unhealthy, until all is well.
+// retryFailed has a user ask for one more try of all that is unhealthy, until all is well.
 func (s *simulation) retryFailed() {
 	for _, m := range s.machines {
 		if m.handed() && m.DeletionTimestamp.IsZero() {

@@ -24,7 +24,7 @@ const (
 	simBoot    = 2 * time.Minute
 	simDrain   = time.Minute
 	simMissed  = 40 * time.Second // until a Node that does not report is called Unknown
-	simProbe   = 10 * time.Second // until a connection notices that nobody answers
+	simProbe   = 10 * time.Second // until a connection notices that nothing answers
 	simReport  = time.Minute      // until all Nodes have reported after their API server was away
 	simHorizon = 40 * time.Hour
 )
@@ -56,7 +56,8 @@ type simMachine struct {
 	dead             bool
 	// goneAt is when its deletion ends.
 	goneAt time.Time
-	// ill is since when it has not served in truth; zero while it does. served and available are when it did first, by the truth and by its condition.
+	// ill is since when it has not served in truth; zero while it does. served and available are when it did first, by the truth and by its
+	// condition.
 	ill, served, available time.Time
 	// handedAt is when it was found unhealthy, condemned when its replacement was recorded, and next the number of the retry that this is.
 	handedAt, condemned time.Time
@@ -78,7 +79,8 @@ type simSet struct {
 	behind  bool
 }
 
-// simGroup is a MachineDeployment, or a MachineSet without one, with the list of what is owed: Machines that are gone and were to be replaced.
+// simGroup is a MachineDeployment, or a MachineSet without one, with the list of what is owed: Machines that are gone and were to be
+// replaced.
 type simGroup struct {
 	deployment *clusterv1.MachineDeployment
 	sets       []*simSet

@@ -11,8 +11,8 @@ import (
 // tracing is whether a seed is repeated.
 var tracing = os.Getenv("SEED") != "" && os.Getenv("SIMULATION_RUNS") == "1"
 
-// TestSimulation runs seeds, each of which is a scenario with other dice: as many as SIMULATION_RUNS says, from SEED on. One alone tells what
-// happens.
+// TestSimulation runs seeds, each of which is a scenario with other dice: as many as SIMULATION_RUNS says, from SEED on. One alone tells
+// what happens.
 func TestSimulation(t *testing.T) {
 	runs, first, failed := uint64(seeds), uint64(0), 0
 	if n, err := strconv.ParseUint(os.Getenv("SIMULATION_RUNS"), 10, 32); err == nil {

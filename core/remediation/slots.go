@@ -104,7 +104,7 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 		}
 		until := state.since.Add(UnseenTimeout)
 		if !until.After(in.Now) {
-			// It was asked about in vain, or the request to record it hangs.
+			// The API server was asked about it without a result, or the request to record it hangs.
 			until = in.Now.Add(UnseenTimeout)
 		}
 		if next.IsZero() || until.Before(next) {
@@ -150,7 +150,7 @@ func (c *clusterSlots) settle(view View) {
 	}
 }
 
-// Attempt returns what ends the attempt to record what a Decide has granted; only the first call does. Whoever decides has it
+// Attempt returns what ends the attempt to record what a Decide has granted; only the first call does. The caller of Decide has it
 // deferred at once, so that no place outlives an attempt that ends before it has begun.
 func (s *Slots) Attempt(cluster client.ObjectKey, group types.UID, decision Decision, clk clock.PassiveClock) (over func()) {
 	var granted []Result
@@ -162,7 +162,7 @@ func (s *Slots) Attempt(cluster client.ObjectKey, group types.UID, decision Deci
 	return sync.OnceFunc(func() { s.Attempted(cluster, group, granted, clk.Now()) })
 }
 
-// Attempted says that the attempt to record what was granted is over, whatever has come of it. It follows each Decide that grants.
+// Attempted reports that the attempt to record what was granted is over, whatever has come of it. It follows each Decide that grants.
 func (s *Slots) Attempted(cluster client.ObjectKey, group types.UID, granted []Result, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +238,7 @@ func (s *Slots) slotsOf(cluster client.ObjectKey) *clusterSlots {
 	return slots
 }
 
-// Forget drops the slots of a Cluster that is gone.
+// Forget drops the slots of a Cluster that no longer exists.
 func (s *Slots) Forget(cluster client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

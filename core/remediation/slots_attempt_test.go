@@ -13,8 +13,8 @@ import (
 	. "millwright.dev/test/coretest/builder"
 )
 
-// TestAnAttemptThatDiesBeforeItBegins keeps no place for longer than any other decision that was not recorded: the API server is asked, and shows
-// nothing. To end an attempt twice ends no other one.
+// TestAnAttemptThatDiesBeforeItBegins keeps no place for longer than any other decision that was not recorded: the API server is asked, and
+// shows nothing. To end an attempt twice ends no other one.
 func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	g := NewWithT(t)
 	slots, clock := &remediation.Slots{}, testingclock.NewFakeClock(Epoch)
@@ -40,8 +40,8 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	g.Expect(slots.Unverified(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
 }
 
-// TestWhoseSlotCanBeReleased: that of a first attempt, also of a replacement, which keeps its place as one; not that of a Machine for which an
-// attempt was made before, whatever came of that.
+// TestWhoseSlotCanBeReleased: that of a first attempt, also of a replacement, which keeps its place as one; not that of a Machine for which
+// an attempt was made before, whatever came of that.
 func TestWhoseSlotCanBeReleased(t *testing.T) {
 	g := NewWithT(t)
 	slots, clock := &remediation.Slots{}, testingclock.NewFakeClock(Epoch)

@@ -122,8 +122,8 @@ func TestSlotsEnd(t *testing.T) {
 	g.Expect(ask(Epoch, "b")).To(HaveLen(1))
 }
 
-// TestAnAttemptIsNotConcludedUpon: what the API server shows is of no use about a Machine while a request to record its replacement is on its
-// way, nor if one has begun or ended since the question was raised.
+// TestAnAttemptIsNotConcludedUpon: what the API server shows is of no use about a Machine while a request to record its replacement is on
+// its way, nor if one has begun or ended since the question was raised.
 func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
 	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
 	at := func(n int) time.Time { return Epoch.Add(time.Duration(n) * remediation.UnseenTimeout) }
@@ -209,8 +209,8 @@ func TestALeavingMachineConfirmsNothing(t *testing.T) {
 	g.Expect(decide(&slots, "d", gone, asking(1, 1, Epoch)).InCluster).To(Equal(1))
 }
 
-// TestOnDeleteOwesWhatTheDeploymentWants: between the moment at which an outdated set is told that it has lost a Machine for good, and
-// that at which another one is told to make up for it, the place stays taken.
+// TestOnDeleteOwesWhatTheDeploymentWants: between the moment at which an outdated set is scaled down permanently by one Machine, and
+// that at which another one is scaled up for it, the place stays taken.
 func TestOnDeleteOwesWhatTheDeploymentWants(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "s", Annotations: map[string]string{
@@ -241,7 +241,8 @@ func TestSlotsAfterARestart(t *testing.T) {
 	g.Expect(allowed(decide(&slots, "d", fresh, asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
 
-// TestSlotsAreVerifiedOneByOne: of slots of different age, whoever waits is woken when the oldest is overdue, and gets its room alone.
+// TestSlotsAreVerifiedOneByOne: of slots of different age, the set that waits is enqueued when the oldest is overdue, and gets its room
+// alone.
 func TestSlotsAreVerifiedOneByOne(t *testing.T) {
 	const many = 8
 	g := NewWithT(t)

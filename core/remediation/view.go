@@ -79,7 +79,7 @@ func SetsOf(deployment *clusterv1.MachineDeployment, owned []Owned) []Set {
 		})
 	}
 	if missing > 0 && deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
-		// A set has lost a Machine for good, and the one that makes up for it has not been told yet.
+		// A set was scaled down permanently, and the one that replaces the Machine was not scaled up yet.
 		sets = append(sets, Set{Replicas: missing})
 	}
 	return sets

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// TestWantedDuringARollout: a cache that shows a replica in the set that gave it and in the one that got it does not raise the limits that are
-// percentages.
+// TestWantedDuringARollout: a cache that shows a replica in the set that gave it and in the one that got it does not raise the limits that
+// are percentages.
 func TestWantedDuringARollout(t *testing.T) {
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "d"}}
 	deployment.Spec.Replicas = ptr.To[int32](15)

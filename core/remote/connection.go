@@ -34,7 +34,7 @@ type Connection struct {
 	client  client.Client
 	options *shared.Options
 	nodes   nodes
-	// patches, deletes and lookups are the requests that callers have asked for. reads and searches are those of whoever is about to act on
+	// patches, deletes and lookups are the requests that callers have asked for. reads and searches are those of callers about to act on
 	// what the cache has.
 	patches, deletes, reads lane
 	lookups, searches       lookups

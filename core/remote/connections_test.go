@@ -132,7 +132,7 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 }
 
 // TestOneRefusedProbeDropsNoConnection: an API server whose authenticator or authorizer is away for a moment refuses
-// everybody. As with other failures it takes several in a row.
+// all. As with other failures it takes several in a row.
 func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		t.Run(http.StatusText(status), func(t *testing.T) {

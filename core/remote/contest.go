@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// freeRepeats is how often the same change of a Node is written without a pause. More would be a fight with somebody
+	// freeRepeats is how often the same change of a Node is written without a pause. More would be a fight with a user or controller
 	// who undoes it.
 	freeRepeats = 3
 	// freeWrites is how often a Node is written at all, whatever the changes are, before there are pauses.
@@ -24,7 +24,7 @@ const (
 	// The pause before the next write doubles from contestMinPause to contestMaxPause.
 	contestMinPause = time.Second
 	contestMaxPause = 5 * time.Minute
-	// contestMemory is how long a change must have stood to count as one that nobody undoes.
+	// contestMemory is how long a change must have stood to count as one that nothing undoes.
 	contestMemory = 2 * contestMaxPause
 	// writesMemory is the same for the writes of a Node as a whole.
 	writesMemory = time.Minute
@@ -174,7 +174,7 @@ func (c *Connection) lookForOther(ctx context.Context, node *corev1.Node, change
 	c.contests.undoneBy(node, changes, func(change change) string { return lastManager(live.ManagedFields, change.path) })
 }
 
-// lastManager names the field manager that has written a field last; "" when nobody owns it, as when it was removed.
+// lastManager names the field manager that has written a field last; "" when nothing owns it, as when it was removed.
 func lastManager(entries []metav1.ManagedFieldsEntry, path []string) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range entries {

@@ -27,7 +27,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 	connections.Ensure(t.Context(), key)
 	var connection *remote.Connection
 	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
-	// An API server tracks nobody's fields of an object that was created without any.
+	// An API server tracks no owner's fields of an object that was created without any.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Labels: map[string]string{"made": "by-kubelet"}}}
 	g.Expect(live.Create(t.Context(), node)).To(Succeed())
 	defer func() { g.Expect(live.Delete(t.Context(), node)).To(Succeed()) }()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PendingError means that the API server of a target cluster has not answered a request yet. Whoever gets it waits: it is
+// PendingError means that the API server of a target cluster has not answered a request yet. A caller that gets it waits: it is
 // woken when there is an answer.
 type PendingError struct {
 	// Verb and Object are what was asked for.
@@ -37,15 +37,15 @@ func (e *PendingError) Error() string {
 	)
 }
 
-// ReplacedError means that a write was meant for a Node that is gone, while another one has its name. Nothing was written.
-// Whoever gets it looks again: the cache shows the other Node, or is about to.
+// ReplacedError means that a write was meant for a Node that no longer exists, while another one has its name. Nothing was written.
+// A caller that gets it looks again: the cache shows the other Node, or is about to.
 type ReplacedError struct {
 	// Node is the name, UID that of the Node that was meant.
 	Node string
 	UID  types.UID
 }
 
-// Error names the Node that is gone.
+// Error names the Node that no longer exists.
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("Node %s is another one now than that with the UID %s", e.Node, e.UID)
 }

@@ -19,12 +19,12 @@ const (
 	laneLimit = 20
 	// unansweredLimit is how many requests in a row time out until a target cluster counts as one that does not answer.
 	unansweredLimit = 3
-	// answerLife is how long an answer is kept that nobody asks for any more.
+	// answerLife is how long an answer is kept that nothing asks for any more.
 	answerLife = 2 * time.Minute
 )
 
 // lane sends the requests with one verb to one target cluster, each in a goroutine of its own and a bounded number at once,
-// so that no worker of a controller ever waits for a target cluster: whoever asks for something gets a *PendingError, is woken
+// so that no worker of a controller ever waits for a target cluster: a caller that asks for something gets a *PendingError, is woken
 // when there is an answer, and gets it when it asks again. A request that times out is sent again in its turn, for as long as
 // its owner does not withdraw it. While none is answered, one at a time tries.
 type lane struct {
@@ -138,7 +138,7 @@ func (l *lane) ask(owner Owner, wanted request) (*corev1.Node, error) {
 	return nil, l.pending(created)
 }
 
-// withdraw forgets what the owner of a name has asked for. What is under way ends by itself, and nobody is notified.
+// withdraw forgets what the owner of a name has asked for. What is under way ends by itself, and nothing is notified.
 func (l *lane) withdraw(owner types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *lane) run(connection context.Context, c *call, send func(context.Contex
 	late := err != nil && (ctx.Err() != nil || isTimeout(err))
 	cancel()
 	if connection.Err() != nil {
-		// Whoever waits is notified of the end of the connection.
+		// Waiters are notified of the end of the connection.
 		return
 	}
 	wake, turned := l.finish(c, node, err, late)
@@ -246,7 +246,7 @@ func (l *lane) rest() (turned bool) {
 	return turned
 }
 
-// sweep drops answers that nobody asks for. It is called under mu.
+// sweep drops answers that nothing asks for. It is called under mu.
 func (l *lane) sweep(now time.Time) {
 	for owner, c := range l.calls {
 		if !c.done.IsZero() && now.Sub(c.done) > answerLife {

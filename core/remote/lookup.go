@@ -133,7 +133,7 @@ func (l *lookups) withdraw(owner types.NamespacedName) {
 	delete(l.known, owner)
 }
 
-// run does readings until nobody waits for another.
+// run does readings until nothing waits for another.
 func (l *lookups) run(ctx context.Context) {
 	for l.take(ctx) {
 		nodes, err := l.read(ctx)
@@ -146,7 +146,7 @@ func (l *lookups) run(ctx context.Context) {
 	}
 }
 
-// take has the next reading be for all who wait, and reports whether somebody does.
+// take has the next reading be for all who wait, and reports whether any caller waits.
 func (l *lookups) take(ctx context.Context) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

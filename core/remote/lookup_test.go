@@ -27,7 +27,7 @@ func realTime(timeout time.Duration) *shared.Options {
 	return &shared.Options{Clock: clock.RealClock{}, RequestTimeout: timeout}
 }
 
-// Whoever comes while Nodes are read shares the next reading with all others that do, and never the one under way.
+// A caller that comes while Nodes are read shares the next reading with all others that do, and never the one under way.
 func TestLookupsAreShared(t *testing.T) {
 	g := NewWithT(t)
 	begun, goOn, woken := make(chan int, 10), make(chan struct{}), make(chan types.NamespacedName, 10)
@@ -91,7 +91,7 @@ func TestLookupThatIsNotAnsweredIsRepeated(t *testing.T) {
 	g.Expect(node).To(BeEmpty())
 }
 
-// TestALookupOfAnotherOwnerOfTheSameName: what was found for a Machine that is gone is not given to the next of its name.
+// TestALookupOfAnotherOwnerOfTheSameName: what was found for a Machine that no longer exists is not given to the next of its name.
 func TestALookupOfAnotherOwnerOfTheSameName(t *testing.T) {
 	g := NewWithT(t)
 	woken, readings := make(chan types.NamespacedName, 10), 0

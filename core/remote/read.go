@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadNode reads a Node of the API server itself, with the fields that the cache has, for whoever is about to do what cannot be undone
-// because of what the cache has, which may be minutes behind; nil when there is none. Like PatchNode it never waits: the owner is woken by
-// OnRead.
+// ReadNode reads a Node of the API server itself, with the fields that the cache has, for callers that are about to do something
+// irreversible because of what the cache has, which may be minutes behind; nil when there is none. Like PatchNode it never waits: the owner
+// is woken by OnRead.
 func (c *Connection) ReadNode(owner Owner, name string) (*corev1.Node, error) {
 	return c.reads.ask(owner, request{
 		id: name, object: "Node " + name,

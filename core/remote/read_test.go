@@ -15,7 +15,7 @@ import (
 )
 
 // TestReadNode reads what the cache does not have while its watch brings nothing: a Node, that there is none, and which one has a provider
-// ID. Whoever has asked is woken, and nobody else. A read that hangs is trouble of the connection.
+// ID. The caller is woken, and no other. A read that hangs is trouble of the connection.
 func TestReadNode(t *testing.T) {
 	g := NewWithT(t)
 	target, err := coretest.NewHangingTarget(env.Config)

@@ -42,7 +42,7 @@ type reading struct {
 	// since is when the first read was begun of those that have not succeeded; zero while Nodes are read. why is what came of the latest.
 	since time.Time
 	why   string
-	// overdue is when that counts: nobody else says so while probes are answered.
+	// overdue is when that counts: nothing else reports it while probes are answered.
 	overdue clock.Timer
 	// refused counts the refusals of reads in a row, unwatched those of watches: who may list Nodes and not watch them is behind soon.
 	refused, unwatched int
@@ -88,7 +88,7 @@ func (r *reading) unanswered(last time.Time) {
 }
 
 // renew has Nodes read again when probes are answered again: what was asked meanwhile may hang for minutes. What was open before
-// goes on, since to list Nodes once more costs an API server that is slow more than a probe.
+// continues, since to list Nodes once more costs an API server that is slow more than a probe.
 func (r *reading) renew() {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -175,7 +175,7 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 			r.refused++
 		}
 	}
-	// Nobody else says that Nodes are read again which have counted as unread: probes may have been answered all the time.
+	// Nothing else reports that Nodes that counted as unread are read again: probes may have been answered all the time.
 	changed := before != r.isRefused() || unread && r.since.IsZero()
 	r.mu.Unlock()
 	if changed && r.turned != nil {

@@ -19,8 +19,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestNodesThatAreReadAgain: that Nodes count as unread since a request has not been answered for so long is an event, and that they no longer
-// do. Nobody else says either while probes are answered.
+// TestNodesThatAreReadAgain: that Nodes count as unread since a request has not been answered for so long is an event, and that they no
+// longer do. Nothing else reports either while probes are answered.
 func TestNodesThatAreReadAgain(t *testing.T) {
 	for age, want := range map[time.Duration]int{unreadLimit - 1: 0, unreadLimit: 2} {
 		g := NewWithT(t)
@@ -75,7 +75,8 @@ func TestNodesThatAreNotReadAfterSilence(t *testing.T) {
 	g.Expect(turns).To(Equal(2))
 }
 
-// TestReading: three refusals in a row count, since the first read, and so does any time without a read that is too long, until one succeeds.
+// TestReading: three refusals in a row count, since the first read, and so does any time without a read that is too long, until one
+// succeeds.
 func TestReading(t *testing.T) {
 	g := NewWithT(t)
 	clock, turns := testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), 0
@@ -151,7 +152,8 @@ func (h hanging) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (wa
 	return watch.NewFake(), nil
 }
 
-// TestReadingAgain: a read that hangs is sent again when that is wanted, and whoever has asked notices nothing; a watch that is open ends.
+// TestReadingAgain: a read that hangs is sent again when that is wanted, and callers notice nothing; a watch that is open
+// ends.
 func TestReadingAgain(t *testing.T) {
 	for name, read := range map[string]func(*reading) error{
 		"list": func(r *reading) error { _, err := r.ListWithContext(t.Context(), metav1.ListOptions{}); return err },
@@ -232,7 +234,8 @@ func TestOneLine(t *testing.T) {
 	g.Expect(oneLine("a\n\tb")).To(Equal("a b"))
 }
 
-// TestAWatchIsRenewed if it was begun while the API server did not answer, and only then: a slow one is not asked for all Nodes at each probe.
+// TestAWatchIsRenewed if it was begun while the API server did not answer, and only then: a slow one is not asked for all Nodes at each
+// probe.
 func TestAWatchIsRenewed(t *testing.T) {
 	g := NewWithT(t)
 	clock, cuts := testingclock.NewFakeClock(time.Now()), 0
@@ -273,8 +276,8 @@ func (a answering) ListWithContext(context.Context, metav1.ListOptions) (runtime
 	return a.with, nil
 }
 
-// TestAnAnswerThatIsNoListOfNodes: whoever owns the kubeconfig decides what answers. Another list must neither be cached as Nodes, nor be
-// taken for the news that there are none.
+// TestAnAnswerThatIsNoListOfNodes: anyone who owns the kubeconfig decides what answers. Another list must neither be cached as Nodes, nor
+// be taken for the news that there are none.
 func TestAnAnswerThatIsNoListOfNodes(t *testing.T) {
 	g := NewWithT(t)
 	clock := testingclock.NewFakeClock(time.Now())

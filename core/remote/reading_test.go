@@ -13,8 +13,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestNodesThatMayBeReadNoMore: the identity loses its rights while the connection lasts. Probes are answered all the same, and the cache stands
-// still: the connection says so, since when, and in the words of the API server, until Nodes are read again.
+// TestNodesThatMayBeReadNoMore: the identity loses its rights while the connection lasts. Probes are answered all the same, and the cache
+// stands still: the connection reports it, since when, and in the words of the API server, until Nodes are read again.
 func TestNodesThatMayBeReadNoMore(t *testing.T) {
 	g := NewWithT(t)
 	target, err := coretest.NewHangingTarget(env.Config)

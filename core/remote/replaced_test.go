@@ -16,7 +16,7 @@ import (
 )
 
 // TestAPatchIsForOneNodeAlone: a Node was deleted and another one has its name. What was meant for the first is not written
-// to the second, with and without a lock, and the answer says so.
+// to the second, with and without a lock, and the answer reports it.
 func TestAPatchIsForOneNodeAlone(t *testing.T) {
 	g := NewWithT(t)
 	connections := newConnections()

@@ -28,7 +28,7 @@ type NodePatch struct {
 
 // PatchNode writes the differences between two versions of a Node. It never waits: it returns a *PendingError until the API
 // server has answered, and the owner is woken then (Connections.OnAnswer). Once it has succeeded the cache has what was
-// written, so whoever compares the Node with what it wants finds nothing left to write. An error is returned to the next call
+// written, so a caller that compares the Node with what it wants finds nothing left to write. An error is returned to the next call
 // for the same Node: a *ReplacedError when another Node has its name now, or the conflict that a lock makes of it. A write that
 // others keep undoing is held back with a *ContestedError.
 func (c *Connection) PatchNode(owner Owner, patch NodePatch) (*corev1.Node, error) {

@@ -26,7 +26,7 @@ const (
 	silent = "their watch sends nothing"
 )
 
-// WatchWithContext implements cache.WatcherWithContext. Whoever watches begins again when the watch ends.
+// WatchWithContext implements cache.WatcherWithContext. The reflector begins again when the watch ends.
 func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	for {
 		attempt, cancel := context.WithCancel(ctx)
@@ -147,7 +147,7 @@ func (w *watched) heard(event watch.Event) {
 	w.reading.bookmarks.Store(true)
 }
 
-// silence is the error by which whoever watches reads all Nodes again. One that says that the version is too old would have the same stream
+// silence is the error that makes the reflector read all Nodes again. One that says that the version is too old would have the same stream
 // opened again while Nodes are still to be sent.
 func (w *watched) silence() *metav1.Status {
 	w.reading.noteSilence()

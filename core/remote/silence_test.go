@@ -29,7 +29,8 @@ type streams struct {
 	mute    bool
 	lists   int
 	opened  []metav1.ListOptions
-	// refusal is what watches are refused with; plain means that only those are that begin with all Nodes, as by a server that knows no better.
+	// refusal is what watches are refused with; plain means that only those are that begin with all Nodes, as by a server that knows no
+	// better.
 	refusal error
 	plain   bool
 	stream  *watch.FakeWatcher
@@ -137,8 +138,8 @@ func (w *silentWorld) pass(d time.Duration) {
 	w.clock.Step(d)
 }
 
-// TestASilentWatchIsReadAgain: a proxy keeps the stream open that has lost the API server behind it. Where bookmarks come every minute, their
-// absence shows that soon, and all Nodes are read again. The one at the end of all Nodes shows that this server sends them.
+// TestASilentWatchIsReadAgain: a proxy keeps the stream open that has lost the API server behind it. Where bookmarks come every minute,
+// their absence shows that soon, and all Nodes are read again. The one at the end of all Nodes shows that this server sends them.
 func TestASilentWatchIsReadAgain(t *testing.T) {
 	w := newSilentWorld(t, &streams{})
 	w.server.set("2", false)
@@ -178,7 +179,7 @@ func TestAWatchWithoutBookmarks(t *testing.T) {
 	w.Eventually(w.cached).Should(Equal("2"))
 }
 
-// TestAWatchThatIsSlow goes on as long as something comes of it now and then.
+// TestAWatchThatIsSlow continues as long as something comes of it now and then.
 func TestAWatchThatIsSlow(t *testing.T) {
 	g := NewWithT(t)
 	clock := testingclock.NewFakeClock(time.Now())
@@ -228,8 +229,8 @@ func TestAStreamOfAllNodesIsReadAtItsEnd(t *testing.T) {
 	g.Expect(r.bookmarks.Load()).To(BeTrue())
 }
 
-// TestAStreamOfAllNodesThatStops is not waited for until it is over, whatever is known of bookmarks, and its error has Nodes listed and not streamed
-// once more. Nodes have not been read since it began.
+// TestAStreamOfAllNodesThatStops is not waited for until it is over, whatever is known of bookmarks, and its error has Nodes listed and not
+// streamed once more. Nodes have not been read since it began.
 func TestAStreamOfAllNodesThatStops(t *testing.T) {
 	g := NewWithT(t)
 	clock := testingclock.NewFakeClock(time.Now())
@@ -245,8 +246,8 @@ func TestAStreamOfAllNodesThatStops(t *testing.T) {
 	g.Expect(since).To(Equal(began))
 }
 
-// TestWatchesThatAreRefused: who may list Nodes and not watch them has them as they were, and says so in the words of the API server until a watch
-// is open; each list that succeeds meanwhile ends nothing.
+// TestWatchesThatAreRefused: who may list Nodes and not watch them has them as they were, and says so in the words of the API server until
+// a watch is open; each list that succeeds meanwhile ends nothing.
 func TestWatchesThatAreRefused(t *testing.T) {
 	g := NewWithT(t)
 	clock, turns := testingclock.NewFakeClock(time.Now()), 0
@@ -282,7 +283,7 @@ func TestWatchesThatAreRefused(t *testing.T) {
 	g.Expect(turns).To(Equal(2))
 }
 
-// TestAWatchThatEnds is passed on: when the API server ends it, with what cannot be read, and when it is refused.
+// TestAWatchThatEnds is propagated: when the API server ends it, with what cannot be read, and when it is refused.
 func TestAWatchThatEnds(t *testing.T) {
 	g := NewWithT(t)
 	server := &streams{version: "1"}

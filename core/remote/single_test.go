@@ -89,7 +89,7 @@ func TestNoWatchOutlivesItsCluster(t *testing.T) {
 type countedProxy struct {
 	*httptest.Server
 	watches, lists atomic.Int32
-	// probes counts requests for the version; the next refusals of them get status, and nobody may list Nodes then.
+	// probes counts requests for the version; the next refusals of them get status, and nothing may list Nodes then.
 	probes, refusals, status atomic.Int32
 }
 

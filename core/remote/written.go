@@ -29,7 +29,7 @@ func (w *written) add(node *corev1.Node, from string) {
 	w.nodes[node.Name] = writtenNode{node, from}
 }
 
-// drop forgets a Node that has gone.
+// drop forgets a Node that no longer exists.
 func (w *written) drop(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

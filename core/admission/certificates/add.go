@@ -40,7 +40,7 @@ type Settings struct {
 	Configuration string
 	// CRDs are the names of the CRDs that may be converted by webhook.
 	CRDs []string
-	// Lifetimes of what is made; DefaultLifetimes when zero.
+	// Lifetimes of what is created; DefaultLifetimes when zero.
 	Lifetimes Lifetimes
 }
 

@@ -49,14 +49,14 @@ func readContent(data map[string][]byte) content {
 	}
 }
 
-// foreign reports whether a Secret was filled by somebody else: the core writes no certificate without what is trusted. An empty one is
-// nobody's.
+// foreign reports whether a Secret was filled by another controller: the core writes no certificate without what is trusted. An empty one
+// has no owner.
 func foreign(secret *corev1.Secret) bool {
 	_, own := secret.Data[trustedKey]
 	return len(secret.Data) > 0 && !own
 }
 
-// errForeign says what to do about such a Secret.
+// errForeign reports what to do about such a Secret.
 func errForeign(s *Settings) error {
 	return errors.Errorf("Secret %s was not written by the core: delete it, or have it written under another name", s.Secret)
 }

@@ -146,7 +146,7 @@ func (h *Holder) create(ctx context.Context) error {
 	return nil
 }
 
-// load takes the certificate over. One that cannot be used leaves the last one in place, for the leader to repair; one of somebody else,
+// load takes the certificate over. One that cannot be used leaves the last one in place, for the leader to repair; one of another owner,
 // which no API server trusts, until it is deleted.
 func (h *Holder) load(secret *corev1.Secret) {
 	if foreign(secret) {

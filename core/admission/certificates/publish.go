@@ -17,7 +17,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// fieldOwner owns the trusted authorities, so that whoever applies the manifests again does not take them away.
+// fieldOwner owns the trusted authorities, so that another apply of the manifests does not remove them.
 const fieldOwner = client.FieldOwner("millwright-core-certificates")
 
 // operation is one operation of a JSON patch.

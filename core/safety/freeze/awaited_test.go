@@ -112,7 +112,7 @@ func TestWhatIsReadLateCountsFromThen(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 }
 
-// TestNothingIsKeptOfAClusterThatIsGone: neither what was known of it, nor somebody who reads it, nor what a late event of its connection
+// TestNothingIsKeptOfAClusterThatIsGone: neither what was known of it, nor what a caller reads of it, nor what a late event of its connection
 // brings.
 func TestNothingIsKeptOfAClusterThatIsGone(t *testing.T) {
 	g := NewWithT(t)
@@ -218,8 +218,8 @@ func TestALeaseThatCannotBeReadAtTheStart(t *testing.T) {
 	}
 }
 
-// TestAFirstInstallation: there is no lease, and Clusters that are created then are not frozen for a time before them. Those that were there
-// are until they were looked at.
+// TestAFirstInstallation: there is no lease, and Clusters that are created then are not frozen for a time before them. Those that were
+// there are until they were looked at.
 func TestAFirstInstallation(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(-1)

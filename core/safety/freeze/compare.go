@@ -37,7 +37,7 @@ func setBack(before, after *coordinationv1.Lease, trusted bool) string {
 	return ""
 }
 
-// setBackByAnother is setBack for a lease that is another object now. Somebody may have deleted it, and the core has created it again.
+// setBackByAnother is setBack for a lease that is another object now. A user may have deleted it, and the core has created it again.
 func setBackByAnother(before, after *coordinationv1.Lease, trusted bool) string {
 	switch {
 	case after.CreationTimestamp.Before(&before.CreationTimestamp):

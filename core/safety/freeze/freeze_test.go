@@ -78,7 +78,7 @@ func TestATargetThatFlaps(t *testing.T) {
 	}
 }
 
-// TestAClusterThatIsNewIsNotFrozenForItsPast: nobody asked about it before, so it has not failed to answer since the start of the core.
+// TestAClusterThatIsNewIsNotFrozenForItsPast: nothing asked about it before, so it has not failed to answer since the start of the core.
 func TestAClusterThatIsNewIsNotFrozenForItsPast(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)

@@ -49,25 +49,25 @@ type target struct {
 	// examined is true once it was looked for signs of a restore.
 	examined bool
 	restored suspicion
-	// known is since when somebody has asked about it, seen true once it has answered.
+	// known is since when a caller has asked about it, seen true once it has answered.
 	known time.Time
 	seen  bool
 	// counted means that the Cluster exists and has had a control plane, so that it is in the metric.
 	counted bool
-	// dismissal is when somebody last said that what had begun before is over.
+	// dismissal is when a user last said that what had begun before is over.
 	dismissal time.Time
 	// recalled means that it did not answer, or had not for long, when the previous core ended: the grace begins with its first answer.
 	recalled bool
 	// unread means that it is not known yet what the previous core has said, reading that it is being read.
 	unread, reading bool
-	// later means that the Cluster was created after this process has started, young that it was less than the timeout before somebody asked.
+	// later means that the Cluster was created after this process has started, young that it was less than the timeout before a caller asked.
 	later, young bool
 	// before is what the previous core has said of a time without a core, if it ended within the grace; nil for nothing.
 	before *start
 }
 
 // observe takes in since when the API server has not answered; the zero time for that it does. Before its first answer it counts from
-// when somebody has asked first: nobody knew of it before.
+// when a caller has asked first: nothing knew of it before.
 func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, why string) {
 	switch {
 	case since.IsZero():
@@ -84,7 +84,7 @@ func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, 
 }
 
 // outage is the state that follows from how the API server answers. For how long it has not answered is not known before it has answered
-// this process once, unless the Cluster was created just before somebody asked.
+// this process once, unless the Cluster was created just before a caller asked.
 func (t *target) outage(now time.Time, o Options) State {
 	state := t.state(now, o)
 	if t.failing.IsZero() || t.seen || t.young || state.Reason == t.reason {
@@ -94,7 +94,7 @@ func (t *target) outage(now time.Time, o Options) State {
 		"No Machine is replaced: the API server of the %s has not answered since this core began to ask at %s: %s", t.name, stamp(t.failing), t.why)}
 }
 
-// dismissed reports whether somebody has said that a state is over. An API server that does not answer stays one.
+// dismissed reports whether a user has said that a state is over. An API server that does not answer stays one.
 func (t *target) dismissed(state State) bool {
 	outage := state.Reason == ControlAPIServerUnreachableReason || state.Reason == TargetAPIServerUnreachableReason
 	return !outage && !state.Since.After(t.dismissal)
@@ -170,7 +170,7 @@ func (f *Freezer) NotBefore(cluster client.ObjectKey) time.Time {
 			latest = end
 		}
 	}
-	// Whoever dismisses a grace has the Nodes judged from then on.
+	// When a user dismisses a grace, Nodes are judged from then on.
 	if latest.After(of.dismissal) && !of.dismissal.IsZero() && latest.After(f.clock.Now()) {
 		return of.dismissal
 	}
@@ -178,7 +178,7 @@ func (f *Freezer) NotBefore(cluster client.ObjectKey) time.Time {
 }
 
 // Dismiss ends what ends by itself, for a Cluster: graces, and the suspicion of a restore. An API server that does not answer stays
-// one. Whoever may write the Cluster may do that, by an annotation.
+// one. Anyone who may write the Cluster may do that, by an annotation.
 func (f *Freezer) Dismiss(cluster client.ObjectKey) {
 	frozen := f.Frozen(cluster).Active()
 	f.mutex.Lock()
@@ -189,14 +189,14 @@ func (f *Freezer) Dismiss(cluster client.ObjectKey) {
 	}
 }
 
-// Count has a Cluster in the metric until it is forgotten. Others may be asked about that are gone, or not there yet.
+// Count has a Cluster in the metric until it is forgotten. Callers may ask about others that are gone, or do not exist yet.
 func (f *Freezer) Count(cluster client.ObjectKey) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.cluster(cluster).counted = true
 }
 
-// Forget drops what is known of a Cluster that is gone.
+// Forget drops what is known of a Cluster that no longer exists.
 func (f *Freezer) Forget(cluster client.ObjectKey) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

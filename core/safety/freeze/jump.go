@@ -8,7 +8,7 @@ import (
 // jumpTolerance is by how much the clock may differ from the time that has passed: NTP corrects seconds.
 const jumpTolerance = 30 * time.Second
 
-// jumps compares the wall clock with the time that has passed since the start of the process, which nobody can set. While the machine
+// jumps compares the wall clock with the time that has passed since the start of the process, which nothing can set. While the machine
 // of the core is suspended, that stands still, so waking up is a jump as well.
 type jumps struct {
 	base time.Time

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestALeaseThatIsNotKnown: nobody knows when a backup would be from, so the Nodes are compared with the Machines whenever they have joined.
+// TestALeaseThatIsNotKnown: it is unknown when a backup would be from, so the Nodes are compared with the Machines whenever they have
+// joined.
 func TestALeaseThatIsNotKnown(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(-1)
@@ -27,7 +28,7 @@ func TestALeaseThatIsNotKnown(t *testing.T) {
 	g.Expect(w.NotBefore(cluster)).To(Equal(w.clock.Now()))
 }
 
-// TestALaterSignIsHeard: the one that makes somebody suspect notifies, and those after it only change the words.
+// TestALaterSignIsHeard: the first suspicious sign notifies, and those after it only change the words.
 func TestALaterSignIsHeard(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)
@@ -87,8 +88,8 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read starts again")
 }
 
-// TestASuspicionEndsByTheFlag: whatever the condition says, that others may write, it ends a grace from now at the latest, and at once if that
-// is turned off.
+// TestASuspicionEndsByTheFlag: whatever the condition says, that others may write, it ends a grace from now at the latest, and at once if
+// that is turned off.
 func TestASuspicionEndsByTheFlag(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

@@ -46,7 +46,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"How long no Machine is replaced once the management cluster seems to have been restored from a backup; 0 turns that off.")
 }
 
-// Validate says what is wrong with the flags.
+// Validate reports what is wrong with the flags.
 func (o *Options) Validate() error {
 	if o.Period < 0 || o.Timeout <= 0 || o.Grace < 0 || o.RestoreGrace < 0 {
 		return errors.New("--machine-safety-apiserver-statuscheck-timeout must be positive, and --machine-safety-apiserver-statuscheck-period, " +

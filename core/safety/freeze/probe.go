@@ -139,7 +139,7 @@ func (f *Freezer) controlAnswered(ctx context.Context) {
 	f.turn(ctx, func() { f.control.answered(f.clock.Now(), f.options.Timeout) })
 }
 
-// turn changes what is known of the management cluster and of the clock, and has everybody look again if that freezes replacements or
+// turn changes what is known of the management cluster and of the clock, and has all look again if that freezes replacements or
 // ends it.
 func (f *Freezer) turn(ctx context.Context, change func()) {
 	f.mutex.Lock()

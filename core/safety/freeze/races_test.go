@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAStandbyThatStartedWithTheLeader after a restore takes over from it: the lease was taken since, and says nothing of the time before. The
-// standby replaces nothing before it has looked for signs itself, and finds those that the first one had no time to report.
+// TestAStandbyThatStartedWithTheLeader after a restore takes over from it: the lease was taken since, and says nothing of the time before.
+// The standby replaces nothing before it has looked for signs itself, and finds those that the first one had no time to report.
 func TestAStandbyThatStartedWithTheLeader(t *testing.T) {
 	g := NewWithT(t)
 	begin := newWorld(0).clock.Now()

@@ -23,12 +23,12 @@ const recallTimeout = time.Second
 //   - that no core was at work: the grace starts again, and Nodes are compared with Machines if that is not known to be done;
 //   - that a restore is suspected: until the time that it named.
 //
-// Until it has been read, which is tried again and again until ctx ends, the Cluster is frozen. Nobody waits for the reader.
+// Until it has been read, which is tried again and again until ctx ends, the Cluster is frozen. Nothing waits for the reader.
 func (f *Freezer) Recall(ctx context.Context, reader client.Reader) {
 	f.read = func(key client.ObjectKey, of *target) { go f.readUntilKnown(ctx, reader, key, of) }
 }
 
-// RecallAtOnce is Recall for simulations: whoever asks first reads, so the reader must answer at once.
+// RecallAtOnce is Recall for simulations: the caller that asks first reads, so the reader must answer at once.
 func (f *Freezer) RecallAtOnce(reader client.Reader) {
 	f.read = func(key client.ObjectKey, of *target) { f.attempt(context.Background(), reader, key, of) }
 }
@@ -46,7 +46,7 @@ func (f *Freezer) begin(key client.ObjectKey) *target {
 	return of
 }
 
-// readUntilKnown reads a Cluster until that succeeds, it turns out not to be there, or nobody asks for it any more.
+// readUntilKnown reads a Cluster until that succeeds, it turns out not to be there, or nothing asks for it any more.
 func (f *Freezer) readUntilKnown(ctx context.Context, reader client.Reader, key client.ObjectKey, of *target) {
 	pauses := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
 	for {
@@ -79,7 +79,8 @@ func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.
 	case f.clusters[key] != of:
 		return true, false
 	case apierrors.IsNotFound(err):
-		// It is gone, or the cache does not have it yet: then whoever asks next begins again. Nothing is kept of one that is gone.
+		// It no longer exists, or the cache does not have it yet: then the next caller begins again. Nothing is kept of one that no longer
+		// exists.
 		of.reading = false
 		if !of.counted && !of.examined {
 			delete(f.clusters, key)
@@ -94,7 +95,7 @@ func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.
 }
 
 // take takes in what the previous core has reported of a Cluster. That core may have worked after this process has started, which was on
-// standby: what counts is since when somebody asks. The mutex is held.
+// standby: what counts is since when a caller asks. The mutex is held.
 func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
 	created := cluster.CreationTimestamp.Time
 	of.later = created.After(f.start.at)

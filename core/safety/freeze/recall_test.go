@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestRecall: a core that ends during an outage or the grace after it does not end the grace; what else its predecessor has said says nothing
-// of Nodes.
+// TestRecall: a core that ends during an outage or the grace after it does not end the grace; what else its predecessor has said says
+// nothing of Nodes.
 func TestRecall(t *testing.T) {
 	const allowed = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	reported := func(status metav1.ConditionStatus, reason string, ago time.Duration) []metav1.Condition {
@@ -55,8 +55,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestTheGraceBeginsWithTheFirstAnswer: a core that starts in the last moments of an outage has not seen it for as long as the timeout, and Nodes
-// cannot report before its end.
+// TestTheGraceBeginsWithTheFirstAnswer: a core that starts in the last moments of an outage has not seen it for as long as the timeout, and
+// Nodes cannot report before its end.
 func TestTheGraceBeginsWithTheFirstAnswer(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
@@ -101,7 +101,7 @@ func TestWhatIsDismissed(t *testing.T) {
 	g.Expect(w.NotBefore(cluster)).To(BeTemporally("<=", w.clock.Now()))
 }
 
-// TestNext is when a state begins unless somebody answers before; of two, the earlier.
+// TestNext is when a state begins unless there is an answer before; of two, the earlier.
 func TestNext(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
@@ -151,7 +151,7 @@ func TestNotBeforeIsTheLatest(t *testing.T) {
 	}
 }
 
-// TestWithoutRestoreGrace nothing is suspected, and nobody waits for Nodes to be compared.
+// TestWithoutRestoreGrace nothing is suspected, and nothing waits for Nodes to be compared.
 func TestWithoutRestoreGrace(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)
@@ -175,7 +175,7 @@ func inherits(gap time.Duration, left State) *world {
 }
 
 // TestACoreThatEndsSoonAfterATimeWithoutOne: the lease shows the next one that a core was at work a moment ago, but the Nodes have had no
-// time to report, and nobody has compared them with the Machines.
+// time to report, and nothing has compared them with the Machines.
 func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	g := NewWithT(t)
 	first := newWorld(2 * time.Hour)
@@ -212,8 +212,8 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	g.Expect(since).To(Equal(own.start.last), "what the lease shows of a longer time without a core is later")
 }
 
-// TestACoreThatEndsBeforeItReportsAnything: it has taken the lease after a time without a core, and ends. The next ones know of that time all
-// the same, however often it happens, until one was at work for a whole grace; and a time that is not one is not believed.
+// TestACoreThatEndsBeforeItReportsAnything: it has taken the lease after a time without a core, and ends. The next ones know of that time
+// all the same, however often it happens, until one was at work for a whole grace; and a time that is not one is not believed.
 func TestACoreThatEndsBeforeItReportsAnything(t *testing.T) {
 	g := NewWithT(t)
 	first := newWorld(0)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestASuspectedRestore holds for its grace, or until somebody has looked.
+// TestASuspectedRestore holds for its grace, or until a user has looked.
 func TestASuspectedRestore(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)

@@ -95,7 +95,7 @@ const leaseTimeout = 5 * time.Second
 const AwayAnnotation = "safety.millwright.dev/core-was-away"
 
 // ReadLease reads, before this process asks for the lease itself, when a core last had it. Of a core that had it for less than the grace
-// since a time without one, that time is what counts. If there is none, or one that was taken after this process had started, nobody knows
+// since a time without one, that time is what counts. If there is none, or one that was taken after this process had started, it is unknown
 // of the time before. If the API server does not say, nothing is replaced until Probe has read it.
 func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key client.ObjectKey) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)

@@ -6,16 +6,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// State says whether nothing may be replaced in a Cluster. The zero value means that replacements go on.
+// State reports whether nothing may be replaced in a Cluster. The zero value means that replacements continue.
 type State struct {
 	// Reason is one of those in conditions.go; "" when nothing is frozen.
 	Reason string
-	// Message says what is the matter and, where someone must act, what to do.
+	// Message reports what is the matter and, where a user must act, what to do.
 	Message string
 	// Since is when it began.
 	Since time.Time
-	// Until is when it ends by itself, or becomes one that is known; zero while that depends on somebody else. Not every end has an event:
-	// whoever waits looks again then.
+	// Until is when it ends by itself, or becomes one that is known; zero while that depends on something else. Not every end has an
+	// event: a caller that waits looks again then.
 	Until time.Time
 	// Routine means that each start of this core begins so, since it competes for no lease and so never knows of the time before: then it
 	// is not worth a condition, which each restart would write to each Cluster.
@@ -34,7 +34,7 @@ func (s State) Active() bool { return s.Reason != "" }
 type Source interface {
 	// Frozen returns the state of a Cluster now. It never blocks.
 	Frozen(cluster client.ObjectKey) State
-	// NotBefore returns the moment before which nobody is judged by what a Node reports, or fails to report: the end of the latest
+	// NotBefore returns the moment before which nothing is judged by what a Node reports, or fails to report: the end of the latest
 	// grace. It may be past, and is zero if there was none; while something is frozen without an end it is far in the future.
 	NotBefore(cluster client.ObjectKey) time.Time
 	// OnChange has f called when the state of a Cluster begins or ends other than by the time that State announced; with a key without

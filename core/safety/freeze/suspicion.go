@@ -71,7 +71,7 @@ func signs(what string, names []string) string {
 	return what + ": " + text
 }
 
-// looks says whether a Cluster is to be looked at for signs of a restore.
+// looks reports whether a Cluster is to be looked at for signs of a restore.
 type looks int
 
 const (

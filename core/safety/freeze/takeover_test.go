@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// takesOver is a process that has been on standby for a day: nobody asked it about the Cluster, which was created meanwhile, and of which the
-// core before has said that, ten minutes ago.
+// takesOver is a process that has been on standby for a day: nothing asked it about the Cluster, which was created meanwhile, and of which
+// the core before has said that, ten minutes ago.
 func takesOver(reason, message string) *world {
 	w := newWorld(0)
 	w.clock.Step(24 * time.Hour)

@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestATargetThatHasNotAnsweredThisCore: nobody knows for how long an API server has not answered that does not answer a core that has just
-// started. Nothing is replaced until it does, and the condition stays as it is.
+// TestATargetThatHasNotAnsweredThisCore: it is unknown for how long an API server has not answered that does not answer a core that has
+// just started. Nothing is replaced until it does, and the condition stays as it is.
 func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
@@ -60,7 +60,7 @@ func TestAnOutageOfTheCoreBeforeStays(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason))
 }
 
-// TestAClusterThatIsNotThereIsNotKept: what is known of it goes while somebody asks, and does not come back by that.
+// TestAClusterThatIsNotThereIsNotKept: what is known of it goes while a caller asks, and does not come back by that.
 func TestAClusterThatIsNotThereIsNotKept(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)

@@ -24,11 +24,11 @@ var reportedGone = []string{"InstanceVanished", "InstanceTerminated"}
 const reportedInterrupted = "InstanceInterrupted"
 
 // longGap is how long no core must have been at work before vanished instances are taken for a sign of a restore: in less time
-// somebody may have deleted a Machine, and its backup was not the cause.
+// a user may have deleted a Machine, and its backup was not the cause.
 const longGap = 10 * time.Minute
 
-// vanished are the names of the Machines of a Cluster whose instances or Nodes are gone, if they may have been deleted after the backup.
-// Of a provider that is not at work yet, or reports nothing, the Nodes are all that shows it. nodes are all of the target cluster.
+// vanished are the names of the Machines of a Cluster whose instances or Nodes no longer exist, if they may have been deleted after the
+// backup. Of a provider that is not at work yet, or reports nothing, the Nodes are all that shows it. nodes are all of the target cluster.
 func (e *Examiner) vanished(
 	ctx context.Context,
 	cluster client.ObjectKey,

@@ -12,7 +12,7 @@ const (
 	FrozenCondition = "Frozen"
 	// OvershootReason means that there are more Machines than can be meant; the message has the numbers.
 	OvershootReason = "Overshoot"
-	// FrozenByLabelReason means that somebody has set FrozenLabel.
+	// FrozenByLabelReason means that a user has set FrozenLabel.
 	FrozenByLabelReason = "FrozenByLabel"
 	// NotFrozenReason means that Machines are created.
 	NotFrozenReason = "NotFrozen"

@@ -87,7 +87,7 @@ func (c *census) of(object client.Object) int {
 // pageSize bounds what one answer of the API server holds.
 const pageSize = 1000
 
-// take asks the API server for the metadata of all sets and Machines of a namespace, whatever their labels: whoever makes Machines that
+// take asks the API server for the metadata of all sets and Machines of a namespace, whatever their labels: what creates Machines that
 // are not meant need not label them.
 func (r *Reconciler) take(ctx context.Context, namespace string) (*census, error) {
 	c := &census{taken: r.Clock.Now(), living: map[types.UID]int{}, deployments: map[types.UID]types.UID{}}

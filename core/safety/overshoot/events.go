@@ -6,7 +6,7 @@ const (
 	frozenEvent = "Frozen"
 	// unfrozenEvent means that Machines are created again; the note has why.
 	unfrozenEvent = "Unfrozen"
-	// notUnfrozenEvent means that somebody has asked for the end of a freeze that is the deployment's.
+	// notUnfrozenEvent means that a user has asked for the end of a freeze that is the deployment's.
 	notUnfrozenEvent = "NotUnfrozen"
 	// freezeRefusedEvent means that the API server refuses the label, or its removal.
 	freezeRefusedEvent = "FreezeRefused"

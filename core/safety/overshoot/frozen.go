@@ -11,7 +11,7 @@ import (
 
 const (
 	// FrozenLabel on a MachineDeployment or MachineSet stops the creation of its Machines: set by the core with the values Overshoot and
-	// ByDeployment, by anybody else with any other.
+	// ByDeployment, by a user with any other.
 	FrozenLabel = "safety.millwright.dev/frozen"
 	// Overshoot is the value that the core sets, and removes itself.
 	Overshoot = "overshoot"
@@ -19,11 +19,11 @@ const (
 	ByDeployment = "machinedeployment"
 	// FrozenBecauseAnnotation is written beside Overshoot: the numbers.
 	FrozenBecauseAnnotation = "safety.millwright.dev/frozen-because"
-	// UnfreezeAnnotation has the core remove, whatever its value, the label, whoever has set it, and the annotation.
+	// UnfreezeAnnotation has the core remove, whatever its value, the label, whatever has set it, and the annotation.
 	UnfreezeAnnotation = "safety.millwright.dev/unfreeze"
 	// MCMUnfreezeAnnotation is that of Gardener's machine-controller-manager, with the same effect.
 	MCMUnfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
-	// UnfrozenAtAnnotation is written when somebody has unfrozen it: it is not frozen again for Options.Period from then.
+	// UnfrozenAtAnnotation is written when a user has unfrozen it: it is not frozen again for Options.Period from then.
 	UnfrozenAtAnnotation = "safety.millwright.dev/unfrozen-at"
 )
 
@@ -42,7 +42,7 @@ type refusal struct {
 	because string
 	// text is why, in the API server's words; "" when it has not refused it, but did not do it either.
 	text string
-	// end is why the end of a freeze was refused, in the API server's words; the freeze goes on.
+	// end is why the end of a freeze was refused, in the API server's words; the freeze continues.
 	end string
 }
 
@@ -77,7 +77,7 @@ func (g *Guard) note(object client.Object, what refusal) bool {
 	return true
 }
 
-// drop forgets an object that is gone.
+// drop forgets an object that no longer exists.
 func (g *Guard) drop(uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +93,7 @@ func (g *Guard) refusalOf(object metav1.Object) refusal {
 	return g.refused[object.GetUID()]
 }
 
-// Of says why no Machine of an object is created; "" when some are. owner is the deployment of a set, nil if it has none.
+// Of reports why no Machine of an object is created; "" when some are. owner is the deployment of a set, nil if it has none.
 func (g *Guard) Of(object, owner metav1.Object) (reason, message string) {
 	value := object.GetLabels()[FrozenLabel]
 	if owner == nil && value == ByDeployment && deploymentOf(object) != nil {

@@ -17,7 +17,7 @@ type Numbers struct {
 	// Living counts those that are not being deleted, in all sets.
 	Living int
 	// ScalingDown means that the surplus may be about to go: a set has not read its spec yet, or the sets shall have more than the
-	// deployment, which has still to tell them.
+	// deployment, which has still to write them.
 	ScalingDown bool
 }
 

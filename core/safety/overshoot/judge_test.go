@@ -126,7 +126,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestLabelOfSet: a set's label follows that of its deployment, and nobody else's label is touched.
+// TestLabelOfSet: a set's label follows that of its deployment, and no other owner's label is touched.
 func TestLabelOfSet(t *testing.T) {
 	g := NewWithT(t)
 	set, deployment := &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
@@ -154,7 +154,7 @@ func TestLabelOfSet(t *testing.T) {
 	}
 }
 
-// TestTheGuardNotifiesOnce: whoever listens hears of what is new.
+// TestTheGuardNotifiesOnce: listeners are notified of what is new.
 func TestTheGuardNotifiesOnce(t *testing.T) {
 	g, guard, told := NewWithT(t), &Guard{}, 0
 	guard.OnChange(func(client.Object) { told++ })

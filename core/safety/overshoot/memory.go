@@ -49,7 +49,7 @@ func (m *memory) of(key types.NamespacedName, uid types.UID) *remembered {
 	return known
 }
 
-// forget drops an object that is gone, and returns its UID.
+// forget drops an object that no longer exists, and returns its UID.
 func (m *memory) forget(key types.NamespacedName) types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +116,7 @@ func (m *memory) froze(object client.Object) time.Time {
 	return m.of(client.ObjectKeyFromObject(object), object.GetUID()).froze
 }
 
-// lock waits until nobody else looks at a namespace, and returns what ends that.
+// lock waits until nothing else looks at a namespace, and returns what ends that.
 func (m *memory) lock(namespace string) func() {
 	m.mu.Lock()
 	if m.looking == nil {

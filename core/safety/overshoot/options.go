@@ -13,7 +13,7 @@ type Options struct {
 	Up int
 	// Down is how many fewer than those that freeze end it; 0 is as 1.
 	Down int
-	// Period is how long a surplus may last that a scale-down is to take away, how long nothing is frozen again after somebody has
+	// Period is how long a surplus may last that a scale-down is to take away, how long nothing is frozen again after a user has
 	// unfrozen it, and how long after a Machine has come the API server is asked for all, whatever the cache shows.
 	Period time.Duration
 }
@@ -31,7 +31,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"How long the surplus of a scale-down may last until it counts, and how long after the creation of a Machine all are counted by the API server.")
 }
 
-// Validate says what is wrong with the flags.
+// Validate reports what is wrong with the flags.
 func (o *Options) Validate() error {
 	if o.Up < 0 || o.Down < 0 || o.Down > o.Up || o.Period <= 0 {
 		return errors.New("--safety-up must not be negative, --safety-down must be from 0 to --safety-up, " +

@@ -49,7 +49,7 @@ type Reconciler struct {
 
 // Reconcile compares the number of Machines of one object with what can be meant:
 //
-//  1. if somebody asks for it, unfreeze; if somebody has frozen it, leave it
+//  1. if a user asks for it, unfreeze; if a user has frozen it, leave it
 //  2. count the living Machines by the cache
 //  3. when that says that the limit is reached, and a while after Machines have come in any case, count by the API server
 //  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and obey it
@@ -68,7 +68,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) ou
 	}
 	r.show(object)
 	if stopped, err := r.stopped(ctx, object); err != nil || stopped {
-		// Nothing is created meanwhile, and whoever has stopped it may have scaled it down.
+		// Nothing is created meanwhile, and the user who has stopped it may have scaled it down.
 		return outcome.FromError(err)
 	}
 	value, labelled := object.GetLabels()[FrozenLabel]
@@ -103,7 +103,7 @@ func (r *Reconciler) get(ctx context.Context, key types.NamespacedName) (client.
 	return object, nil
 }
 
-// stopped reports whether nobody works on the object now: it is paused, or there is no Cluster.
+// stopped reports whether nothing works on the object now: it is paused, or there is no Cluster.
 func (r *Reconciler) stopped(ctx context.Context, object client.Object) (bool, error) {
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: clusterOf(object)}
 	cluster := &clusterv1.Cluster{}
@@ -123,7 +123,7 @@ func clusterOf(object client.Object) string {
 	return ""
 }
 
-// asked reports whether somebody asks for the end of a freeze.
+// asked reports whether a user asks for the end of a freeze.
 func asked(object client.Object) bool {
 	_, ours := object.GetAnnotations()[UnfreezeAnnotation]
 	_, mcm := object.GetAnnotations()[MCMUnfreezeAnnotation]
@@ -175,8 +175,8 @@ func (r *Reconciler) suspect(ctx context.Context, object client.Object, numbers 
 	return outcome.FromError(r.freeze(ctx, object, numbers))
 }
 
-// wait is how long nothing is frozen yet: for a scale-down that is to take the surplus away, after somebody has unfrozen it, and after
-// somebody has removed the label.
+// wait is how long nothing is frozen yet: for a scale-down that is to take the surplus away, after a user has unfrozen it, and after
+// a user has removed the label.
 func (r *Reconciler) wait(object client.Object, surplus time.Time) time.Duration {
 	now := r.Clock.Now()
 	begun := []time.Time{surplus, r.memory.froze(object)}
@@ -237,7 +237,7 @@ func (r *Reconciler) look(ctx context.Context, object client.Object, numbers Num
 	return outcome.Continue()
 }
 
-// forget drops what is known of an object that is gone.
+// forget drops what is known of an object that no longer exists.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	if uid := r.memory.forget(key); uid != "" {
 		r.Guard.drop(uid)

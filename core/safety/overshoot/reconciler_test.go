@@ -14,7 +14,8 @@ import (
 	"millwright.dev/test/refuse"
 )
 
-// TestMachinesOfAllSetsAreCounted: in the middle of a rollout somebody else makes Machines. No set has many too many, the deployment has.
+// TestMachinesOfAllSetsAreCounted: in the middle of a rollout another controller makes Machines. No set has many too many, the deployment
+// has.
 func TestMachinesOfAllSetsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +78,7 @@ func TestASetWithoutDeploymentIsFrozenItself(t *testing.T) {
 }
 
 // TestOnlyOwnMachinesCount: neither those of a set that has the name of the deployment's, nor those of a deployment of this name that is
-// gone, nor those of nobody.
+// gone, nor those without a controller.
 func TestOnlyOwnMachinesCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,7 +161,8 @@ func TestManyDeploymentsShareACensus(t *testing.T) {
 	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(4), "a census from before is none")
 }
 
-// TestAFreezeWhoseEndIsRefused goes on, also where it is known to this process alone, and says so; the label that comes later has its own end.
+// TestAFreezeWhoseEndIsRefused continues, also where it is known to this process alone, and says so; the label that comes later has its own
+// end.
 func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/refuse"
 )
 
-// TestARefusedLabel: what cannot be written holds all the same, and is said in the words of whoever refuses it.
+// TestARefusedLabel: what cannot be written holds all the same, and is reported in the words of what refuses it.
 func TestARefusedLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +66,7 @@ func TestARefusedLabel(t *testing.T) {
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
 }
 
-// TestAFreezeThatIsWrittenIsInTheLabelAlone: somebody who removes the label is not overruled by what this process remembers.
+// TestAFreezeThatIsWrittenIsInTheLabelAlone: a user who removes the label is not overruled by what this process remembers.
 func TestAFreezeThatIsWrittenIsInTheLabelAlone(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the answer is lost")
@@ -132,7 +132,7 @@ func TestALostAnswer(t *testing.T) {
 	}
 }
 
-// TestAListThatHangs holds up nobody else, and concludes nothing.
+// TestAListThatHangs holds up nothing else, and concludes nothing.
 func TestAListThatHangs(t *testing.T) {
 	t.Parallel()
 	var hang string

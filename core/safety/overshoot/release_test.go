@@ -9,7 +9,7 @@ import (
 	"millwright.dev/core/safety/overshoot"
 )
 
-// TestUnfreezeByHand: both annotations, for a freeze of the core's and one of somebody else's.
+// TestUnfreezeByHand: both annotations, for a freeze by the core and one by a user.
 func TestUnfreezeByHand(t *testing.T) {
 	t.Parallel()
 	for _, annotation := range []string{overshoot.UnfreezeAnnotation, overshoot.MCMUnfreezeAnnotation} {
@@ -48,7 +48,7 @@ func TestUnfreezeByHand(t *testing.T) {
 	}
 }
 
-// TestATimeThatIsToComeHoldsNothingUp: the annotation can be written by anybody.
+// TestATimeThatIsToComeHoldsNothingUp: any client can write the annotation.
 func TestATimeThatIsToComeHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

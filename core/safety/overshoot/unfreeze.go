@@ -13,7 +13,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be removed,
+// unfreezeByHand does what a user has asked for. Where no label stops the creation and the annotation cannot be removed,
 // Machines are counted all the same: else it would keep a freeze from beginning, and one that could not be written from ending,
 // for as long as it stands.
 func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) outcome.Outcome {
@@ -24,8 +24,8 @@ func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, l
 	return outcome.FromError(err).And(r.judge(ctx, object, false))
 }
 
-// unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
-// whether that is frozen: the label of the set is a copy, which somebody may have removed, which may not be made yet, or be
+// unfreezeSet handles a request for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
+// whether that is frozen: the label of the set is a copy, which a user may have removed, which may not be made yet, or be
 // there still; and there is none at all where that of the MachineDeployment was refused.
 func (r *Reconciler) unfreezeSet(ctx context.Context, set client.Object) error {
 	deployment, err := r.deploymentOf(ctx, set)
@@ -56,7 +56,7 @@ func (r *Reconciler) deploymentOf(ctx context.Context, set client.Object) (*clus
 	return nil, nil
 }
 
-// refer takes the annotation from a set whose deployment is frozen, and says where it belongs. What somebody has frozen the set itself by
+// refer takes the annotation from a set whose deployment is frozen, and says where it belongs. What a user has frozen the set itself by
 // goes as asked, so that it is frozen with its deployment alone.
 func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment string) error {
 	if err := r.mark(ctx, object, func(labels, annotations map[string]string) {
@@ -76,5 +76,5 @@ func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment
 	return nil
 }
 
-// referral says where to ask.
+// referral reports where to ask.
 const referral = "MachineDeployment %s is frozen, and its MachineSets with it: annotate the MachineDeployment with %s"

@@ -55,7 +55,7 @@ func TestUnfreezingASetOfADeployment(t *testing.T) {
 	}
 }
 
-// TestUnfreezingASetWhoseDeploymentCouldNotBeMarked: the freeze is known to this process alone, and so is that it goes on.
+// TestUnfreezingASetWhoseDeploymentCouldNotBeMarked: the freeze is known to this process alone, and so is that it continues.
 func TestUnfreezingASetWhoseDeploymentCouldNotBeMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,8 +115,8 @@ func TestUnfreezingASetWhoseDeploymentIsNotSeen(t *testing.T) {
 	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Normal Unfrozen")))
 }
 
-// TestWhoeverAsksInVain: a policy refuses that the annotation is removed. What is frozen stays so and says why, once by an event; if the one who
-// asked takes it back, the condition says nothing of it any more.
+// TestWhoeverAsksInVain: a policy refuses that the annotation is removed. What is frozen stays so and says why, once by an event; if the
+// one who asked takes it back, the condition says nothing of it any more.
 func TestWhoeverAsksInVain(t *testing.T) {
 	t.Parallel()
 	for name, annotation := range map[string]string{"ours": overshoot.UnfreezeAnnotation, "of MCM": overshoot.MCMUnfreezeAnnotation} {
@@ -163,8 +163,8 @@ func TestAnEndThatWasRefusedAndIsNotWantedAnyMore(t *testing.T) {
 	w.G.Expect(w.guard.Condition(d, nil).Message).NotTo(ContainSubstring("refused"))
 }
 
-// TestAnAnnotationThatCannotBeTakenAway turns nothing off: Machines are counted all the same, creation stops although no label can be written, and
-// goes on when few enough are left. Nothing says before that something was frozen.
+// TestAnAnnotationThatCannotBeTakenAway turns nothing off: Machines are counted all the same, creation stops although no label can be
+// written, and continues when few enough are left. Nothing says before that something was frozen.
 func TestAnAnnotationThatCannotBeTakenAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -48,7 +48,7 @@ type world struct {
 	// deployments and sets are the reconcilers; guard is theirs.
 	deployments, sets *overshoot.Reconciler
 	guard             *overshoot.Guard
-	// change is applied to both when they are made.
+	// change is applied to both when they are created.
 	change func(*overshoot.Reconciler)
 	lists  atomic.Int32
 }
@@ -160,7 +160,7 @@ func (w *world) scale(object client.Object, replicas int32) {
 	w.G.Expect(direct.Patch(w.Ctx, object, patch)).To(Succeed())
 }
 
-// machines are made by somebody who sets the reference to their set by hand. They have a finalizer.
+// machines creates Machines as a user would, with an owner reference to their set. They have a finalizer.
 func (w *world) machines(set *clusterv1.MachineSet, names ...string) {
 	for _, name := range names {
 		machine := &clusterv1.Machine{
