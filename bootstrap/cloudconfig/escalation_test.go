@@ -24,7 +24,8 @@ import (
 
 var nothing = client.RawPatch(types.MergePatchType, []byte("{}"))
 
-// TestTheTargetIdentityIsNoClusterAdmin walks, with a token of the identity of config/target-cluster, each step of the way to cluster-admin.
+// TestTheTargetIdentityIsNoClusterAdmin walks, with a token of the identity of config/target-cluster, each step of the way to
+// cluster-admin.
 func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()

@@ -113,7 +113,7 @@ func (k *joiningKubelet) sign(g Gomega) {
 	}
 }
 
-// The kubelet asks, nobody approves for a while, its token expires: it gets its certificate nevertheless when the approvals go on.
+// The kubelet asks, no approver runs for a while, its token expires: it gets its certificate nevertheless when the approvals continue.
 // Its first process has ended by then, as the real kubelet ends after five minutes without a certificate.
 func (w *world) expectTheRealKubeletToJoinAfterItsTokenHasExpired(name string) {
 	t := w.t

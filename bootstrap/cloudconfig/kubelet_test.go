@@ -81,7 +81,7 @@ func (a *authority) user(name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
-// serve approves and signs the kubelet's request for a serving certificate, as somebody has to.
+// serve approves and signs the kubelet's request for a serving certificate, as a user has to.
 func (a *authority) serve(g Gomega, admin client.Client, nodeName string) {
 	requests := &certificatesv1.CertificateSigningRequestList{}
 	g.Expect(admin.List(a.t.Context(), requests)).To(Succeed())
@@ -110,7 +110,7 @@ func (a *authority) pem(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
-// A kubelet with the configuration that a machine gets asks for a serving certificate, and lets nobody in whom the API server
+// A kubelet with the configuration that a machine gets asks for a serving certificate, and admits no client that the API server
 // does not know and allow. It is the real kubelet's server, on a runtime without containers.
 func TestTheRealKubeletRefusesAnonymousRequests(t *testing.T) {
 	g := NewWithT(t)

@@ -218,13 +218,13 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	w.Expect(logged.text()).NotTo(ContainSubstring("is forbidden"), "a permission is missing")
 }
 
-// expectRequestToOutliveItsToken has a kubelet ask while nobody approves. Its token expires and is deleted; it does not ask again.
+// expectRequestToOutliveItsToken has a kubelet ask while no approver runs. Its token expires and is deleted; it does not ask again.
 func (w *world) expectRequestToOutliveItsToken(name string) {
 	w.t.Helper()
 	w.provision(name)
 	token := w.joinToken(name)
 	w.pause(true)
-	// Whoever approves learns of it by the watch that this condition follows from.
+	// The approver learns of it by the watch that this condition follows from.
 	w.Eventually(func(g Gomega) []metav1.Condition {
 		config := &bootstrapv1.CloudConfig{}
 		g.Expect(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, config)).To(Succeed())

@@ -25,7 +25,7 @@ func (f *fixture) launching() *infrav1.AWSMachine {
 	return m
 }
 
-// expunge deletes m, and removes its finalizer by hand.
+// expunge deletes m, and removes its finalizer manually.
 func (f *fixture) expunge(m *infrav1.AWSMachine) {
 	f.t.Helper()
 	base := m.DeepCopy()
@@ -58,7 +58,7 @@ func TestAnObjectIsNotGivenTheInstanceOfTheOneBeforeIt(t *testing.T) {
 	f.Expect(m.Annotations).To(BeEmpty())
 }
 
-// clusterctl move deletes the object here and keeps the instance for the one that it has made elsewhere. Its Cluster is paused.
+// clusterctl move deletes the object here and keeps the instance for the one that it has created elsewhere. Its Cluster is paused.
 func TestAnInstanceWhoseObjectIsMovedDuringTheLaunchStays(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	m := f.launching()
@@ -70,7 +70,7 @@ func TestAnInstanceWhoseObjectIsMovedDuringTheLaunchStays(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(BeZero())
 }
 
-// Whoever reads the record of a call trusts that it takes effect within its time or never.
+// A reader of the record of a call relies on it to take effect within its time or never.
 func TestALaunchWhoseRecordWasWrittenLateIsNotMade(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	late := make(chan struct{}, 1)

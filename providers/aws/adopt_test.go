@@ -33,8 +33,8 @@ func (f *fixture) recreated(name, providerID string, adjust ...func(*infrav1.AWS
 	return f.awsMachine(name, owner, append(adjust, func(m *infrav1.AWSMachine) { m.Spec.ProviderID = providerID })...)
 }
 
-// TestTakingBackAnInstance: an object that is recreated with the provider ID of its instance has it again, without a call that changes anything
-// in the cloud, and ends it when it is deleted.
+// TestTakingBackAnInstance: an object that is recreated with the provider ID of its instance has it again, without a call that changes
+// anything in the cloud, and ends it when it is deleted.
 func TestTakingBackAnInstance(t *testing.T) {
 	f, was := lost(t)
 	launches, tagged := f.calls("RunInstances"), f.calls("CreateTags")

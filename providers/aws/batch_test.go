@@ -44,7 +44,7 @@ func (f *fixture) deleteAtOnce(names ...string) {
 	f.pause(false)
 }
 
-// looks returns the numbers of instances that were looked at together, call by call.
+// looks returns the numbers of instances that were read together, call by call.
 func (f *fixture) looks() []int {
 	var sizes []int
 	for _, c := range f.sim.Calls() {

@@ -46,7 +46,7 @@ func TestARegionThatDoesNotExist(t *testing.T) {
 	f.Expect(status.Conditions[0].Message).To(ContainSubstring("check the region's name"))
 }
 
-// A launch that got no connection has certainly made nothing: its deletion does not wait for an instance that might show up.
+// A launch that got no connection has certainly created nothing: its deletion does not wait for an instance that might show up.
 func TestDeleteAfterALaunchThatGotNoConnection(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	var refuses atomic.Bool

@@ -107,7 +107,7 @@ func TestSourceDestCheckWhileTheCallHangs(t *testing.T) {
 	f.Expect(f.checked()).To(ContainElement(false))
 }
 
-// Whoever may write AWSMachines may name any instance: nothing is changed that is not marked as the object's.
+// Anyone who may write AWSMachines may name any instance: nothing is changed that is not marked as the object's.
 func TestSourceDestCheckOfAForeignInstance(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	id, providerID := f.foreign()

@@ -19,7 +19,7 @@ func (f *fixture) get(name string) (*infrav1.AWSMachine, error) {
 	return m, err
 }
 
-// touch wakes an object, as a change by somebody else would.
+// touch enqueues an object, as a change by another client would.
 func (f *fixture) touch(name string) {
 	f.t.Helper()
 	m, err := f.get(name)
@@ -70,5 +70,5 @@ func (f *fixture) calls(action string) int {
 	return n
 }
 
-// instances returns all instances ever made.
+// instances returns all instances ever created.
 func (f *fixture) instances() []simapi.Instance { return f.sim.Instances() }

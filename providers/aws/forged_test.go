@@ -16,7 +16,7 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// withRecord sets the record of a launch, as whoever may write AWSMachines can.
+// withRecord sets the record of a launch, as anyone who may write AWSMachines can.
 func withRecord(record string) func(*infrav1.AWSMachine) {
 	return func(m *infrav1.AWSMachine) {
 		m.Annotations = map[string]string{inframachine.LaunchAnnotation: record}

@@ -31,7 +31,7 @@ func (f *fixture) foreign() (id, providerID string) {
 	return id, "aws:///" + zoneA + "/" + id
 }
 
-// mark sets the tags of ownership on an instance, as somebody with rights in the account would.
+// mark sets the tags of ownership on an instance, as a user with rights in the account would.
 func (f *fixture) mark(id string, m *infrav1.AWSMachine) {
 	f.t.Helper()
 	f.tag(id, map[string]string{
@@ -49,7 +49,7 @@ func (f *fixture) tag(id string, tags map[string]string) {
 	f.Expect(err).NotTo(HaveOccurred())
 }
 
-// tagger launches and changes tags, as somebody else in the account would.
+// tagger launches and changes tags, as another user in the account would.
 type tagger interface {
 	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
 	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
@@ -65,7 +65,7 @@ func (f *fixture) ec2() tagger {
 	return client
 }
 
-// Whoever may create AWSMachines in some namespace could end any instance of the account.
+// Anyone who may create AWSMachines in some namespace could end any instance of the account.
 func TestAForeignInstanceIsNotEnded(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	id, providerID := f.foreign()
@@ -84,7 +84,7 @@ func TestAForeignInstanceIsNotEnded(t *testing.T) {
 	f.Expect(f.live()).To(BeZero())
 }
 
-// A record of a launch is an annotation, which anybody may write who may write AWSMachines.
+// A record of a launch is an annotation, which anyone may write who may write AWSMachines.
 func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
@@ -116,7 +116,7 @@ func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 }
 
-// A launch under the UID of somebody else marks what it makes with it; that must not hold up the other's deletion.
+// A launch under the UID of another object marks what it makes with it; that must not hold up the other's deletion.
 func TestALaunchUnderAForeignUIDHoldsUpNobody(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
@@ -132,7 +132,7 @@ func TestALaunchUnderAForeignUIDHoldsUpNobody(t *testing.T) {
 	f.Expect(f.ready("thief")()).To(Equal("True InstanceRunning"))
 }
 
-// A token is known to whoever knows the UID. EC2 gives the launch that uses it second an error or the instance of the first.
+// A token is known to anyone who knows the UID. EC2 gives the launch that uses it second an error or the instance of the first.
 func TestALaunchWithTheTokenOfAnotherHoldsUpNobody(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
@@ -151,7 +151,7 @@ func TestALaunchWithTheTokenOfAnotherHoldsUpNobody(t *testing.T) {
 	f.Expect(f.ready("thief")()).To(Equal("True InstanceRunning"))
 }
 
-// To adopt an instance takes both sides: the object names it, and somebody who may tag it names the object.
+// To adopt an instance takes both sides: the object names it, and a user who may tag it names the object.
 func TestAdoptionOfAnInstance(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.options.VisibilityGrace = f.options.CloudTimeout

@@ -50,8 +50,8 @@ func (f *fixture) ownerIsDeleted(name string) func() bool {
 	return func() bool { return !f.owner(name).DeletionTimestamp.IsZero() }
 }
 
-// The core drains the Node of a Machine that is deleted, and its MachineSet creates another when it is gone. Others are only reported: one that no
-// MachineSet controls, and one whose object names an instance that is not its own.
+// The core drains the Node of a Machine that is deleted, and its MachineSet creates another when it is gone. Others are only reported: one
+// that no MachineSet controls, and one whose object names an instance that is not its own.
 func TestAnInterruptedMachineIsDeleted(t *testing.T) {
 	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()
@@ -83,7 +83,8 @@ func TestAnInterruptedMachineIsDeleted(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(BeZero(), "the instance is ended when the core has drained it")
 }
 
-// A message stays in the queue until the Machine is deleted: a process that ends before loses nothing. What refuses the deletion is reported.
+// A message stays in the queue until the Machine is deleted: a process that ends before loses nothing. What refuses the deletion is
+// reported.
 func TestADeletionOfAnInterruptedMachineThatIsRefused(t *testing.T) {
 	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()

@@ -19,8 +19,8 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// The right to delete Machines is one to delete all of them. The policy leaves the provider's account those that it needs, whatever has taken
-// that over, and leaves others as they are.
+// The right to delete Machines is one to delete all of them. The policy leaves the provider's account those that it needs, whatever has
+// taken that over, and leaves others as they are.
 func TestTheProviderDeletesNoOtherMachines(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config/providers/aws/machines_policy.yaml"))

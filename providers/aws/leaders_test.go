@@ -10,8 +10,8 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// TestTwoReplicasDuringALeaderChangeMakeOneInstance: the old leader stalls in its launch, which gets to EC2 after the new leader has launched and
-// recorded the instance. Both go on side by side for a while.
+// TestTwoReplicasDuringALeaderChangeMakeOneInstance: the old leader stalls in its launch, which gets to EC2 after the new leader has
+// launched and recorded the instance. Both continue side by side for a while.
 func TestTwoReplicasDuringALeaderChangeMakeOneInstance(t *testing.T) {
 	for name, fault := range map[string]simapi.Fault{
 		"the call gets there late": {ID: "hold", Action: "RunInstances", Count: 1, HoldBefore: true},

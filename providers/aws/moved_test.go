@@ -51,6 +51,6 @@ func TestAStoppedInstanceHasNotFailedAfterAMove(t *testing.T) {
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse())
-	stopped.Store(false) // somebody starts it
+	stopped.Store(false) // a user starts it
 	f.becomesReady("m")
 }

@@ -186,8 +186,8 @@ func TestWhatAnOrphanLeavesBehindIsDeleted(t *testing.T) {
 	f.Eventually(f.events).Should(ContainElement(orphans.DeletedEvent))
 }
 
-// clusterctl move takes objects and their records along, and gives all of them new UIDs. At the target the instance belongs to the new Cluster, and
-// so does what was launched with it; nothing else is written, on nothing else.
+// clusterctl move takes objects and their records along, and gives all of them new UIDs. At the target the instance belongs to the new
+// Cluster, and so does what was launched with it; nothing else is written, on nothing else.
 func TestAMovedInstanceGetsTheLineageOfItsNewCluster(t *testing.T) {
 	f := collecting(t, orphans.PolicyDelete)
 	f.start()

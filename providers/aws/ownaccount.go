@@ -16,7 +16,7 @@ import (
 const askAgain = 10 * time.Minute
 
 // ownAccount finds out which account the process's own credentials are of, as soon as there is an AWSIdentity, which may be of the same
-// account: EC2 counts the calls of both together. Until it is known they are paced apart. Nobody waits for it.
+// account: EC2 counts the calls of both together. Until it is known they are paced apart. Nothing waits for it.
 type ownAccount struct {
 	driver  *instance.Driver
 	load    session.Load

@@ -39,7 +39,7 @@ func TestProtectionEndsWithTheMachine(t *testing.T) {
 	f.Expect(f.calls(modifyInstance)).To(Equal(1))
 }
 
-// The protection of an instance whose spec asks for none is somebody else's, and so is an instance without the mark.
+// The protection of an instance whose spec asks for none was set by another user, and an instance without the mark has another owner.
 func TestProtectionOfOthersStays(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
@@ -56,7 +56,7 @@ func TestProtectionOfOthersStays(t *testing.T) {
 	f.Expect(f.live()).To(Equal(2))
 }
 
-// The mark is looked at in the cloud itself: a list may be from before somebody took it away.
+// The mark is read from the cloud itself: a list may be from before a user took it away.
 func TestProtectionOfAnInstanceThatHasLostItsMark(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()

@@ -88,7 +88,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	}
 }
 
-// The wait after a quota is long, and the refusal was replaced by the quota at once: nobody could see what to mend.
+// The wait after a quota is long, and the refusal was replaced by the quota at once: no one could see what to correct.
 func TestARefusedRecordStaysReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.backoff = func(driver.Class, int) time.Duration { return time.Hour }
@@ -127,7 +127,7 @@ func TestARefusedStatusIsAnEvent(t *testing.T) {
 	f.Expect(f.live()).To(Equal(1))
 }
 
-// Whoever may write Machines and no Secrets had the kubeconfig of the Cluster handed to a machine of theirs.
+// Anyone who may write Machines and no Secrets had the kubeconfig of the Cluster handed to a machine of theirs.
 func TestAKubeconfigIsNoBootstrapData(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()

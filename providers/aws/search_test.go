@@ -157,7 +157,7 @@ func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A launch that names what is not there has certainly made nothing.
+// A launch that names what is not there has certainly created nothing.
 func TestDeleteWhileWaitingForWhatIsNotThereYet(t *testing.T) {
 	for _, name := range []string{"no subnet matches", "the image is still being copied"} {
 		t.Run(name, func(t *testing.T) {

@@ -163,7 +163,7 @@ func TestSecretsManagerHangs(t *testing.T) {
 	f.Eventually(f.secretNames).Should(HaveLen(1), "that of m")
 }
 
-// An attempt that EC2 refused leaves its secret to the next one; of a machine that has failed for good it is deleted.
+// An attempt that EC2 refused leaves its secret to the next one; of a machine that has failed permanently it is deleted.
 func TestSecretsBetweenAttempts(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(apiFault("InsufficientInstanceCapacity", 2))

@@ -173,7 +173,7 @@ func TestAFallbackTypeIsLeftOutThoughTheRecordIsRefused(t *testing.T) {
 	f.Expect(f.typesAskedFor()).To(Equal([]string{"m5.large", "m5.xlarge", "c5.large"}))
 }
 
-// An answer is lost, and its repetition refused for good: an instance of the first is looked for, then the other types are tried.
+// An answer is lost, and its repetition refused permanently: an instance of the first is looked for, then the other types are tried.
 func TestAFallbackTypeIsLeftOutAfterALostAnswer(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.refuseType("m5.large", "InsufficientInstanceCapacity")

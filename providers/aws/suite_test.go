@@ -84,7 +84,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// steppedClock is the real clock, moved forward by hand.
+// steppedClock is the real clock, moved forward manually.
 type steppedClock struct {
 	clock.RealClock
 	offset atomic.Int64

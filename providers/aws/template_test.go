@@ -87,7 +87,7 @@ func TestTemplateWhoseCapacityIsUnknown(t *testing.T) {
 	f.capacity(template, metav1.ConditionTrue, driverv1.CapacityKnownReason)
 }
 
-// touchTemplate wakes a template, as a change by somebody else would.
+// touchTemplate enqueues a template, as a change by another client would.
 func (f *fixture) touchTemplate(template *infrav1.AWSMachineTemplate) {
 	f.t.Helper()
 	base := template.DeepCopy()
@@ -95,7 +95,7 @@ func (f *fixture) touchTemplate(template *infrav1.AWSMachineTemplate) {
 	f.Expect(f.client.Patch(f.ctx, template, client.MergeFrom(base))).To(Succeed())
 }
 
-// A fresh template is changed often: owner references and annotations are set. What EC2 refuses for good is asked for once.
+// A fresh template is changed often: owner references and annotations are set. What EC2 refuses permanently is asked for once.
 func TestATemplateOfATypeThatDoesNotExistIsAskedForOnce(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()

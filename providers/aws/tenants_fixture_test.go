@@ -183,7 +183,7 @@ func (w *tenants) label(labels map[string]string) {
 	w.Expect(w.client.Patch(w.ctx, namespace, client.MergeFrom(base))).To(Succeed())
 }
 
-// checkAgain has an identity be checked as if so much time had passed. Whoever repeats it must leave the provider time to write: each
+// checkAgain has an identity be checked as if so much time had passed. A caller that repeats it must leave the provider time to write: each
 // change of the object in between makes it begin again.
 func (w *tenants) checkAgain(name string) {
 	w.t.Helper()

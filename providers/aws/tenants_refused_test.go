@@ -58,7 +58,7 @@ func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 	w.becomesReady("later")
 }
 
-// What whoever fills the Secret has written must not be run, read or called by the provider, and not be shown.
+// The content of the Secret must not be run, read or called by the provider, and not be shown.
 func TestAFileThatWouldRunAProgram(t *testing.T) {
 	w := newTenants(t)
 	w.start()

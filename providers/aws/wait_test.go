@@ -160,7 +160,7 @@ func TestAProviderIDThatIsSetLaterIsTakenUp(t *testing.T) {
 	f.becomesReady("m")
 }
 
-// patch changes the object as somebody else would.
+// patch changes the object as another client would.
 func (f *fixture) patch(name string, change func(*infrav1.AWSMachine)) {
 	f.t.Helper()
 	m, err := f.get(name)

@@ -30,8 +30,8 @@ func (f *fixture) live() (n int) {
 	return n
 }
 
-// TestClaims on a virtual machine of another namespace, in the same resource group and in another one, with credentials of one's own that may
-// do everything there.
+// TestClaims on a virtual machine of another namespace, in the same resource group and in another one, with credentials of one's own that
+// may do everything there.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	victims, thieves := newFixture(t), newFixture(t)

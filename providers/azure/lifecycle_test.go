@@ -29,8 +29,8 @@ func TestLife(t *testing.T) {
 	f.Expect(f.calls("VirtualMachines_Delete")).To(Equal(map[int]int{http.StatusAccepted: 1}))
 }
 
-// TestAnAddressOfTheUsersChoice takes an interface that is made before the machine: a call for the machine that is lost makes no second one,
-// and a deletion in between leaves none.
+// TestAnAddressOfTheUsersChoice takes an interface that is created before the machine: a call for the machine that is lost creates no
+// second one, and a deletion in between leaves none.
 func TestAnAddressOfTheUsersChoice(t *testing.T) {
 	f := newFixture(t)
 	static := func(s *infrav1.AzureMachineSpec) { s.PrivateIPAddress = "10.1.3.250" }
@@ -92,7 +92,7 @@ func TestARefusal(t *testing.T) {
 	f.deleted(m)
 }
 
-// CAPZ #1008: a machine that was deleted in Azure was made again. It is reported, and never launched again.
+// CAPZ #1008: a machine that was deleted in Azure was created again. It is reported, and never launched again.
 func TestCAPZ1008AMachineThatVanished(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")

@@ -100,7 +100,7 @@ func TestTwoTenants(t *testing.T) {
 	b.Expect(b.callers()).To(ConsistOf(second.ClientID), "the process's own credentials are not used")
 }
 
-// TestForANamespaceThatIsNotAllowedNothingIsCalled, whoever names the identity, for machines as for templates.
+// TestForANamespaceThatIsNotAllowedNothingIsCalled, whatever names the identity, for machines as for templates.
 func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 	f := newFixture(t)
 	f.keys("others", map[string]string{"AZURE_CLIENT_SECRET": "secret-3"})
@@ -164,8 +164,8 @@ func TestRefusedCredentials(t *testing.T) {
 	f.Delete(m)
 }
 
-// TestKeysThatAreRotatedWhileMachinesRun: the new secret is used once Azure refuses the tokens of the former one; nobody restarts anything, and
-// the machine is not touched.
+// TestKeysThatAreRotatedWhileMachinesRun: the new secret is used once Azure refuses the tokens of the former one; no restart
+// is needed, and the machine is not touched.
 func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 	f := newFixture(t)
 	app := f.application(9)
@@ -193,7 +193,7 @@ func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 	f.Expect(f.callers()).To(HaveEach(BeElementOf(app.ClientID, "")), "what has a revoked token has no name")
 }
 
-// TestASecretThatAsksForAnotherAuthority is not used: what whoever fills the Secret has written is not called, read, or shown.
+// TestASecretThatAsksForAnotherAuthority is not used: the content of the Secret is not called, read, or shown.
 func TestASecretThatAsksForAnotherAuthority(t *testing.T) {
 	f := newFixture(t)
 	f.keys("evil", map[string]string{"AZURE_CLIENT_SECRET": "secret-6", "AZURE_AUTHORITY_HOST": "https://evil.example.com/"})

@@ -97,7 +97,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
-// CAPZ #2579: Spot machines with an ephemeral disk could not be made, since they cannot be deallocated.
+// CAPZ #2579: Spot machines with an ephemeral disk could not be created, since they cannot be deallocated.
 func TestCAPZ2579SpotWithAnEphemeralDisk(t *testing.T) {
 	g := NewWithT(t)
 	spec := validSpec()

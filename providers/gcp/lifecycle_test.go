@@ -31,7 +31,8 @@ func TestLife(t *testing.T) {
 		HaveKeyWithValue("instances.setDeletionProtection", 1)))
 }
 
-// TestKarpenterGCP169CapacityThatShowsLate (karpenter-gcp #169: the insertion succeeds, its operation does not): the next attempt goes to another zone.
+// TestKarpenterGCP169CapacityThatShowsLate (karpenter-gcp #169: the insertion succeeds, its operation does not): the next attempt goes to
+// another zone.
 func TestKarpenterGCP169CapacityThatShowsLate(t *testing.T) {
 	f := newFixture(t)
 	f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"zone": "us-central1-a"},
@@ -83,8 +84,8 @@ func TestDeletedInMidCreation(t *testing.T) {
 	}
 }
 
-// TestCAPG173VanishedAndPreempted (CAPG #173: such instances were made again with outdated bootstrap data): they are reported, and never made
-// again.
+// TestCAPG173VanishedAndPreempted (CAPG #173: such instances were created again with outdated bootstrap data): they are reported, and never
+// created again.
 func TestCAPG173VanishedAndPreempted(t *testing.T) {
 	f := newFixture(t)
 	spot := func(action infrav1.InstanceTerminationAction) func(*infrav1.GCPMachineSpec) {

@@ -75,7 +75,7 @@ func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 	f.Expect(f.callers()).To(ConsistOf(f.email("machines")))
 }
 
-// TestKeysThatAreRotatedWhileMachinesRun: the new key is used once Google Cloud refuses the former tokens; one that is deleted is told.
+// TestKeysThatAreRotatedWhileMachinesRun: the new key is used once Google Cloud refuses the former tokens; one that is deleted is reported.
 func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 	f := newFixture(t)
 	accounts.Grant(f.project, f.email("machines"), f.email("rotated"))
@@ -155,7 +155,7 @@ func TestAFileOfAnExternalAccount(t *testing.T) {
 	f.Expect(f.calls()).To(BeEmpty())
 }
 
-// TestAnIdentityInUseStays until the machines are gone that can be ended with it alone; nobody new is given it.
+// TestAnIdentityInUseStays until the machines that can be ended with it alone are gone; nothing new is given it.
 func TestAnIdentityInUseStays(t *testing.T) {
 	f := newFixture(t)
 	accounts.Grant(f.project, f.email("machines"))
@@ -206,7 +206,7 @@ func TestTheProcessesOwnCredentials(t *testing.T) {
 	f.Expect(f.callers()).To(ConsistOf(testToken))
 }
 
-// TestATokenServiceThatHangs for one identity holds up nobody with another one.
+// TestATokenServiceThatHangs for one identity holds up nothing with another one.
 func TestATokenServiceThatHangs(t *testing.T) {
 	f := newFixture(t)
 	accounts.Grant(f.project, f.email("held"), f.email("free"))

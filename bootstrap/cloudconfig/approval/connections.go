@@ -113,7 +113,7 @@ func (c *Connections) enqueue(clusters []client.ObjectKey, object any) {
 	}
 }
 
-// Check implements remote.Attachment. Whether requests may be read is not asked: where somebody else approves them, they need not be.
+// Check implements remote.Attachment. Whether requests may be read is not asked: where another approver is used, they need not be.
 func (*requestCache) Check(context.Context) error { return nil }
 
 // Run fills the cache until ctx ends.

@@ -49,7 +49,7 @@ func (c *Connections) live(t *testing.T, cluster client.ObjectKey) (live client.
 	return live
 }
 
-// TestAnAnswerWithoutEndIsCut: whoever owns a kubeconfig Secret decides what answers, and must not take the memory of the manager.
+// TestAnAnswerWithoutEndIsCut: anyone who owns a kubeconfig Secret decides what answers, and must not take the memory of the manager.
 func TestAnAnswerWithoutEndIsCut(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
 	g.Expect(remote.IsNotConnected(err)).To(BeTrue())
 }
 
-// TestRequestsGoToTheControllerOfTheirSigner: what nobody has to decide about is enqueued nowhere.
+// TestRequestsGoToTheControllerOfTheirSigner: what needs no decision is enqueued nowhere.
 func TestRequestsGoToTheControllerOfTheirSigner(t *testing.T) {
 	g := NewWithT(t)
 	key := client.ObjectKey{Namespace: "ns", Name: "c"}

@@ -45,7 +45,7 @@ type Observation struct {
 
 // ObservedNode is what was read about a Node that has the name which a Machine's Node would have.
 type ObservedNode struct {
-	// ProviderID is what its kubelet, or whoever may write Nodes, has set.
+	// ProviderID is what its kubelet, or anyone who may write Nodes, has set.
 	ProviderID string
 	// Older is true when it was there before the Machine.
 	Older bool
@@ -173,7 +173,7 @@ func approvable(csr *certificatesv1.CertificateSigningRequest, tokenID string, o
 }
 
 // rejoins reports whether the Node that exists is the Machine's own, by rule 8. A Node that is older is not, also where it is: of a
-// Machine that was moved or restored. Nobody's Node is taken over in return.
+// Machine that was moved or restored. No other Node is taken over in return.
 func rejoins(observed Observation) bool {
 	n := observed.Node
 	return observed.ProviderID != "" && n.ProviderID == observed.ProviderID && !n.Older && n.OfAnother == ""

@@ -22,9 +22,9 @@ import (
 type RequestState string
 
 const (
-	// RequestPending is a request that nobody has decided about.
+	// RequestPending is a request without a decision.
 	RequestPending RequestState = "Pending"
-	// RequestRefused is one that this provider does not approve, that somebody has denied, or that could not be signed.
+	// RequestRefused is one that this provider does not approve, that a user has denied, or that could not be signed.
 	RequestRefused RequestState = "Refused"
 	// RequestApproved is one that is approved and has no certificate yet.
 	RequestApproved RequestState = "Approved"
@@ -32,14 +32,14 @@ const (
 	RequestIssued RequestState = "Issued"
 )
 
-// Outcome is what has become of the latest request that a machine has made for its first certificate.
+// Outcome is what has become of the latest request of a machine for its first certificate.
 type Outcome struct {
 	// Request is the name of the CertificateSigningRequest.
 	Request string
 	State   RequestState
 	// Reason is why it is in that state; empty if the state is enough. At most 1 KiB.
 	Reason string
-	// Made is when the request was made.
+	// Made is when the request was created.
 	Made time.Time
 }
 
@@ -64,7 +64,7 @@ func (o *Outcomes) Of(names nodeaccess.Names) (Outcome, bool) {
 	return outcome, ok
 }
 
-// Forget drops what is known of a machine that has joined or is gone.
+// Forget drops what is known of a machine that has joined or no longer exists.
 func (o *Outcomes) Forget(names nodeaccess.Names) {
 	if o == nil {
 		return
@@ -74,7 +74,7 @@ func (o *Outcomes) Forget(names nodeaccess.Names) {
 	delete(o.byHash, names.Hash)
 }
 
-// Source wakes the CloudConfig of a machine whose request is refused. Other states are looked at when it waits for long: a join
+// Source enqueues the CloudConfig of a machine whose request is refused. Other states are looked at when it waits for long: a join
 // without trouble costs no write.
 func (o *Outcomes) Source() source.Source { return o.refused.Source() }
 

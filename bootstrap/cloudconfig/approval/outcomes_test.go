@@ -17,7 +17,7 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
-// The CloudConfig says what has become of the request of its machine, whoever has decided about it.
+// The CloudConfig reports what has become of the request of its machine, whatever has decided about it.
 func TestOutcomesOfRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*fixture)
@@ -55,7 +55,7 @@ func TestOutcomesOfRequests(t *testing.T) {
 // request is the name of the request of the fixture's machine.
 func (f *fixture) request() string { return "outcome-" + f.names.Hash }
 
-// decide has somebody else decide about the request.
+// decide decides about the request as another approver.
 func (f *fixture) decide(decision certificatesv1.RequestConditionType) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	f.Expect(f.remote.Get(f.t.Context(), client.ObjectKey{Name: f.request()}, csr)).To(Succeed())

@@ -26,7 +26,7 @@ import (
 // them, which without a limit lasts for as long as that cluster likes, even after its connection.
 const cacheTimeout = 5 * time.Second
 
-// pauseRetry is when a request of a Machine that is paused is looked at again; that costs reads of caches and one of the Machine.
+// pauseRetry is when a request of a Machine that is paused is checked again; that costs reads of caches and one of the Machine.
 const pauseRetry = 15 * time.Second
 
 // Targets returns clients of target clusters, see Connections. Errors are *remote.NotConnectedError while there is no connection.
@@ -45,11 +45,11 @@ type Request struct {
 	Name string
 }
 
-// laterRetry is when a request is looked at again that a later one of the same machine has precedence over.
+// laterRetry is when a request is checked again that a later one of the same machine has precedence over.
 const laterRetry = 15 * time.Second
 
 // Reconciler approves requests. It denies none but those that it was about to approve when their machine made a later one: what it
-// does not approve may be somebody else's.
+// does not approve may be for another approver.
 type Reconciler struct {
 	// Client reads Machines, Clusters and CloudConfigs from the cache.
 	Client client.Client
@@ -63,7 +63,7 @@ type Reconciler struct {
 	WatchFilter string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder
-	// Outcomes keeps what becomes of requests for first certificates; nil for nobody.
+	// Outcomes keeps what becomes of requests for first certificates; nil to keep nothing.
 	Outcomes *Outcomes
 
 	// refusals bounds the events about requests that are not approved; nil for no bound.
@@ -151,7 +151,7 @@ func (r *Reconciler) settle(
 			return outcome.WaitFor(laterRetry)
 		}
 	}
-	// When somebody else has changed the Secret or the request meanwhile, it is looked at again.
+	// When another client has changed the Secret or the request meanwhile, it is checked again.
 	return outcome.FromError(r.approve(ctx, remote, s, csr))
 }
 
@@ -183,7 +183,7 @@ func (r *Reconciler) read(ctx context.Context, req Request) (*certificatesv1.Cer
 	return csr, nil
 }
 
-// undecided reports whether nobody has approved or denied the request.
+// undecided reports whether nothing has approved or denied the request.
 func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	return len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0 && csr.DeletionTimestamp.IsZero()
 }
@@ -216,7 +216,7 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	return nil
 }
 
-// supersede denies the request whose approval was recorded and not given, so that nobody who is about to approve it still can.
+// supersede denies the request whose approval was recorded and not given, so that an approver that is about to approve it no longer can.
 func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outstanding, by *certificatesv1.CertificateSigningRequest) error {
 	if outstanding == nil {
 		return nil

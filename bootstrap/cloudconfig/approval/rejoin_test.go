@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestANodeOfSomebodyElseIsNotRejoined: a Machine is made with the name and the provider ID of a Node that is there, as who may
+// TestANodeOfSomebodyElseIsNotRejoined: a Machine is created with the name and the provider ID of a Node that is there, as who may
 // write Machines can. It gets no certificate for that Node.
 func TestANodeOfSomebodyElseIsNotRejoined(t *testing.T) {
 	provisioned := func(f *fixture) { f.machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true) }
@@ -54,7 +54,7 @@ func TestANodeOfSomebodyElseIsNotRejoined(t *testing.T) {
 	}
 }
 
-// TestAPauseThatTheCacheDoesNotShow: nothing is approved for a Machine that is paused, and the request is looked at again.
+// TestAPauseThatTheCacheDoesNotShow: nothing is approved for a Machine that is paused, and the request is checked again.
 func TestAPauseThatTheCacheDoesNotShow(t *testing.T) {
 	f := newFixture(t, "paused")
 	f.ask("paused-1")

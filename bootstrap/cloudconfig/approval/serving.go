@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// servingRetry is when a request is looked at again that may become right: there is no event when a Machine was linked or has
+	// servingRetry is when a request is checked again that may become right: there is no event when a Machine was linked or has
 	// got another address.
 	servingRetry = 15 * time.Second
 	// servingTimeout is for how long: a kubelet waits for a quarter of an hour and then makes another request.
@@ -29,7 +29,7 @@ const (
 )
 
 // servingReconciler approves the requests of kubelets for the certificates that they serve with. kube-controller-manager approves
-// none of them, whoever approves client certificates. It denies none.
+// none of them, whatever approves client certificates. It denies none.
 type servingReconciler struct {
 	*Reconciler
 }
@@ -71,7 +71,7 @@ func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.
 	return outcome.Continue()
 }
 
-// machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a Node of anybody else.
+// machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a foreign Node.
 func (r *servingReconciler) machineOf(
 	ctx context.Context,
 	cluster client.ObjectKey,
@@ -115,7 +115,7 @@ func (r *servingReconciler) approveServing(
 }
 
 // refuseServing returns why a request for a serving certificate is not approved, "" when it is, and whether that may change. What
-// is served under an address is believed by whoever connects to it, hence only the Machine's own count: those that its
+// is served under an address is believed by any client that connects to it, hence only the Machine's own count: those that its
 // infrastructure provider reports, not those that the Node claims. All rules have to be met:
 //
 //	1 the signer is kubernetes.io/kubelet-serving
@@ -163,7 +163,7 @@ func foreignNames(request *x509.CertificateRequest, machine *clusterv1.Machine) 
 	for _, a := range machine.Status.Addresses {
 		switch a.Type {
 		case clusterv1.MachineInternalIP, clusterv1.MachineExternalIP:
-			// One address is written in many ways. What is none is nobody's.
+			// One address is written in many ways. What is not an address belongs to no Machine.
 			if address, err := netip.ParseAddr(a.Address); err == nil {
 				addresses[address.Unmap()] = true
 			}

@@ -85,11 +85,11 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", name)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, s.config) {
-		// Another manager decides. When the label changes, the kubelet's next request is looked at, within a quarter of an hour.
+		// Another manager decides. When the label changes, the kubelet's next request is reconciled, within a quarter of an hour.
 		return nil, nil
 	}
 	if ownership.Refuse(s.config, s.machine) != "" {
-		// Nothing was made for this Machine by way of it; its own condition reports that.
+		// Nothing was created for this Machine through it; its own condition reports that.
 		return nil, nil
 	}
 	return s, nil
@@ -136,7 +136,7 @@ func (s *subject) leftover() bool {
 	return of != "" && of != s.config.Status.Target.DownloadTokenID
 }
 
-// outstanding returns the request that is recorded as approved when that is not this one and nobody has decided it.
+// outstanding returns the request that is recorded as approved when that is not this one and nothing has decided it.
 func outstanding(
 	ctx context.Context,
 	remote client.Reader,
@@ -194,7 +194,7 @@ func (r *Reconciler) later(
 }
 
 // observedNode is what a Node has. Whose it is by its annotations is believed against this Machine only: the core writes
-// them, and a kubelet that lies there harms nobody but itself.
+// them, and a kubelet that lies there harms nothing but itself.
 func observedNode(node *corev1.Node, machine *clusterv1.Machine) *ObservedNode {
 	observed := &ObservedNode{ProviderID: node.Spec.ProviderID, Older: node.CreationTimestamp.Before(&machine.CreationTimestamp)}
 	name := node.Annotations[clusterv1.MachineAnnotation]

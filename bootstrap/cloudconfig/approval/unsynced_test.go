@@ -51,7 +51,7 @@ func unfilled(t *testing.T) client.Reader {
 	return empty
 }
 
-// TestACacheThatNeverFillsHoldsNoPlace: whoever reads from it waits for it, also when the connection has been replaced since.
+// TestACacheThatNeverFillsHoldsNoPlace: callers that read from it wait for it, also when the connection has been replaced since.
 func TestACacheThatNeverFillsHoldsNoPlace(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{

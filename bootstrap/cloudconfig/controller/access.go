@@ -54,7 +54,7 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome
 	return outcome.ContinueAfter(s.until(nodeaccess.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
 }
 
-// discardDataSecret throws away user data that nobody has used yet because another token has the id of
+// discardDataSecret throws away user data that nothing has used yet because another token has the id of
 // the one in it. The error that it returns has the next try take another id.
 func (r *Reconciler) discardDataSecret(ctx context.Context, s *scope, collision error) error {
 	uid := s.dataSecret.UID
@@ -69,7 +69,7 @@ func (s *scope) tokenOptions(token nodeaccess.Token, purpose string, groups ...s
 	return nodeaccess.TokenOptions{Token: token, Purpose: purpose, Groups: groups, TTL: s.Object.Spec.TokenTTL(), Now: s.Now}
 }
 
-// collides reports whether an object of the needed name belongs to somebody else.
+// collides reports whether an object of the needed name belongs to another owner.
 func collides(err error) bool {
 	var foreign *nodeaccess.ForeignError
 	return errors.As(err, &foreign)

@@ -100,7 +100,7 @@ func TestDeadlines(t *testing.T) {
 	g.Expect(s.until(s.Now.Add(-time.Minute))).To(Equal(time.Second), "the past is soon, not never")
 }
 
-// TestConditionsOfAnEarlierTurnAreKept: that a CloudConfig waits for its next turn is less than why it could not go on in the one
+// TestConditionsOfAnEarlierTurnAreKept: that a CloudConfig waits for its next turn is less than why it could not continue in the one
 // before, and the two in alternation would be a write each time. What was waited for before the turn is over.
 func TestConditionsOfAnEarlierTurnAreKept(t *testing.T) {
 	for reason, stays := range map[string]bool{

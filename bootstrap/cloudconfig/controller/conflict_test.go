@@ -14,7 +14,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// TestLostRacesAreNoErrors: controller-runtime logs each error of a reconcile. That somebody else has changed the CloudConfig
+// TestLostRacesAreNoErrors: controller-runtime logs each error of a reconcile. That another client has changed the CloudConfig
 // meanwhile calls for another look, at the first write, when its finalizer is removed, and in the target cluster.
 func TestLostRacesAreNoErrors(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "cloudconfigs"}, "c", errors.New("the object has been modified"))

@@ -31,7 +31,7 @@ func TestClusterDNS(t *testing.T) {
 	}
 }
 
-// What the Cluster declares about its services reaches the kubelet, and a kubelet that is open to everybody does not reach the machine.
+// What the Cluster declares about its services reaches the kubelet, and a kubelet that is open to everyone does not reach the machine.
 func TestTheKubeletsConfiguration(t *testing.T) {
 	f := configured(t)
 	f.update(f.cluster, func() {

@@ -76,7 +76,7 @@ func failing(t *testing.T, before func() error, after bool) client.Client {
 }
 
 // The program ends at the n-th write, before or after it has taken effect, and another one continues.
-// Whatever n is, the machine gets what it needs, and nothing is left when it has gone.
+// Whatever n is, the machine gets what it needs, and nothing is left when it is gone.
 func TestCrashes(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n, reached := 1, true; reached; n++ {
@@ -217,7 +217,7 @@ func TestDeletionAtEachStage(t *testing.T) {
 func TestDeletionWithoutTheTarget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cut func(*fixture)
-		// next is when it is looked at again without an event.
+		// next is when it is checked again without an event.
 		next time.Duration
 	}{
 		"no connection": {func(f *fixture) { f.connected = false }, 5 * time.Minute},

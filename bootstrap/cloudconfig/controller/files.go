@@ -60,7 +60,7 @@ func (r *Reconciler) files(ctx context.Context, s *scope, atBoot bool) ([]node.F
 	return files, outcome.FromError(err)
 }
 
-// source reads the content of a file, if the Secret was opened for that. Whoever may write CloudConfigs chooses the name.
+// source reads the content of a file, if the Secret was opened for that. Anyone who may write CloudConfigs chooses the name.
 func (r *Reconciler) source(ctx context.Context, namespace string, ref bootstrapv1.SecretKeyReference) ([]byte, error) {
 	if clustersecret.HasPurposeSuffix(ref.Name) {
 		return nil, &refusedSourceError{ref: ref}

@@ -60,8 +60,8 @@ func TestTheWatchLabelIsHeeded(t *testing.T) {
 	f.Expect(f.config.Finalizers).NotTo(BeEmpty())
 }
 
-// TestACloudConfigOfThePastMakesNothing: the cache still has a CloudConfig that is gone. Tokens and Secrets made for it
-// would stay in the target cluster, since nobody would take them back.
+// TestACloudConfigOfThePastMakesNothing: the cache still has a CloudConfig that no longer exists. Tokens and Secrets created for it
+// would stay in the target cluster, since nothing would take them back.
 func TestACloudConfigOfThePastMakesNothing(t *testing.T) {
 	f := configured(t)
 	past := f.config.DeepCopy()

@@ -20,7 +20,7 @@ const (
 	// DefaultJoinOverdueAfter is the time from the node's Secret, which is written when the provider ID is known, to a join that is
 	// overdue. Machines that join take one or two minutes.
 	DefaultJoinOverdueAfter = 10 * time.Minute
-	// firstLook is when a machine that has not joined is looked at for the first time. Most have by then, at no cost.
+	// firstLook is when a machine that has not joined is checked for the first time. Most have by then, at no cost.
 	firstLook = 2 * time.Minute
 )
 

@@ -211,7 +211,7 @@ func TestATargetWithoutReportsLosesNothingElse(t *testing.T) {
 	f.Expect(f.inTarget()).To(BeEmpty())
 }
 
-// The deletion of a CloudConfig wakes nobody, and the time for which it was to be looked at again is used up by the event that
+// The deletion of a CloudConfig enqueues nothing, and the time for which it was to be requeued is used up by the event that
 // it is being deleted: nothing comes after the finalizer is removed.
 func TestAnOverdueJoinIsNotCountedWhenItsCloudConfigIsDeleted(t *testing.T) {
 	f := launched(t)

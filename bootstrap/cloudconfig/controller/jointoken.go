@@ -54,7 +54,7 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 
 // joinToken returns the token to join with: the one that the machine was given, or a new one when it
 // has none or when its token, which is known to have existed, is gone or has expired. Such a token is not
-// brought back: what its kubelet has asked for with it meanwhile may have been approved in vain.
+// brought back: what its kubelet has asked for with it meanwhile may have been approved without effect.
 func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Secret) (nodeaccess.Token, error) {
 	token, ok := joinTokenOf(current)
 	if !ok {

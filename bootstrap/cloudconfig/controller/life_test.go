@@ -228,7 +228,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 			Type:       corev1.SecretTypeBootstrapToken, Data: map[string][]byte{"token-id": []byte(id), "token-secret": []byte("0123456789abcdef")},
 		})
 	}
-	// Somebody takes the id between the creation of the user data and that of the token.
+	// A user takes the id between the creation of the user data and that of the token.
 	downloadTaken, joinTaken := nodeaccess.NewToken(), nodeaccess.NewToken()
 	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Succeed())
 	f.create(newDataSecret(&scope{Base: base(f.config), machine: f.machine}, []byte("x"), downloadTaken))
@@ -259,7 +259,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 }
 
 // An outage has outlived the join token, and the target cluster has no token cleaner. To extend it would be to give the kubelet, which
-// has asked with it in vain, no approval more.
+// has asked with it unsuccessfully, no more approvals.
 func TestAJoinTokenThatHasExpiredIsReplaced(t *testing.T) {
 	f := configured(t)
 	f.reconcile()

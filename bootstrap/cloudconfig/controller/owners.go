@@ -49,7 +49,7 @@ func readOwner(ctx context.Context, reader client.Reader, config *bootstrapv1.Cl
 	return machine, errors.Wrapf(err, "reading Machine %s", reference.Name)
 }
 
-// confirmOwner asks the API server whose the CloudConfig is: the cache may show a Machine that is gone, or one as it was before
+// confirmOwner asks the API server whose the CloudConfig is: the cache may show a Machine that no longer exists, or one as it was before
 // it named another bootstrap config.
 func (r *Reconciler) confirmOwner(ctx context.Context, s *scope) outcome.Outcome {
 	machine, err := readOwner(ctx, r.APIReader, s.Object)
@@ -65,7 +65,7 @@ func (r *Reconciler) confirmOwner(ctx context.Context, s *scope) outcome.Outcome
 	return r.awaitCluster(ctx, s)
 }
 
-// awaitCluster waits for what has to exist before anything can be made for the machine. The order is
+// awaitCluster waits for what has to exist before anything can be created for the machine. The order is
 // that of Cluster API's contract for bootstrap providers.
 func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 	switch {

@@ -109,7 +109,7 @@ func TestACopyReportsWhoseTheMachineIs(t *testing.T) {
 	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.OwnerMismatchReason)).To(ContainSubstring("CloudConfig copy"))
 }
 
-// TestAMachineOfThePastIsGivenNothing: the cache still has the Machine that a CloudConfig was made for, the API server has another
+// TestAMachineOfThePastIsGivenNothing: the cache still has the Machine that a CloudConfig was created for, the API server has another
 // one of that name.
 func TestAMachineOfThePastIsGivenNothing(t *testing.T) {
 	f := running(t)
@@ -140,7 +140,7 @@ func TestAMachineOfThePastIsGivenNothing(t *testing.T) {
 	f.Expect(f.nodeSecret()).To(Equal(before))
 }
 
-// TestNamesFromAForgedStatus: a CloudConfig without a Machine removes what it has made itself, whatever its status says.
+// TestNamesFromAForgedStatus: a CloudConfig without a Machine removes what it has created itself, whatever its status says.
 func TestNamesFromAForgedStatus(t *testing.T) {
 	f := running(t)
 	there := f.inTarget()

@@ -113,14 +113,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result.And(r.save(ctx, s)).Result()
 }
 
-// ensureFinalizer keeps the CloudConfig until what was made for its Machine is removed.
+// ensureFinalizer keeps the CloudConfig until what was created for its Machine is removed.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
 	if s.machine == nil {
 		return outcome.Continue()
 	}
 	err := s.EnsureFinalizer(ctx, bootstrapv1.Finalizer)
 	if apierrors.IsNotFound(err) {
-		// One that is gone owns nothing: what was made for it in the target cluster would stay for ever.
+		// One that no longer exists owns nothing: what was created for it in the target cluster would stay for ever.
 		s.skipSave = true
 		return outcome.Wait()
 	}

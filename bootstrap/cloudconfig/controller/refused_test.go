@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/refuse"
 )
 
-// denied is how the API server answers when a ValidatingAdmissionPolicy of somebody else denies a request.
+// denied is how the API server answers when a ValidatingAdmissionPolicy of another user denies a request.
 func denied(object client.Object) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
@@ -53,7 +53,7 @@ func (f *fixture) denying(denies func(verb string, object client.Object) bool, t
 	})
 }
 
-// A policy of somebody else denies patches of tokens. The conditions have its words; user data and node's Secret stay as they are.
+// A policy of another user denies patches of tokens. The conditions have its words; user data and node's Secret stay as they are.
 func TestAPolicyThatDeniesTokensIsQuotedAndMakesNoOthers(t *testing.T) {
 	patches := func(verb string, object client.Object) bool {
 		return verb == "patch" && object.GetNamespace() == "kube-system"

@@ -36,7 +36,7 @@ type scope struct {
 
 	// wait is what stopped the steps; nil when all were done.
 	wait *wait
-	// dataSecretLost is true when published user data is gone.
+	// dataSecretLost is true when published user data no longer exists.
 	dataSecretLost bool
 	// published, synced and tokensValid are true once this reconcile has seen to them.
 	published, synced, tokensValid bool
@@ -67,7 +67,7 @@ type endpoint struct {
 	authority []byte
 }
 
-// wait is why the steps cannot go on.
+// wait is why the steps cannot continue.
 type wait struct {
 	// reason is one of the API's constants, message names what is awaited and the remedy.
 	reason, message string

@@ -14,7 +14,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// Everything that is awaited is named in the conditions, makes nothing, and is looked at again by an
+// Everything that is awaited is named in the conditions, makes nothing, and is checked again by an
 // event, or by a deadline where there is no event.
 func TestWaits(t *testing.T) {
 	secretFile := func(stage bootstrapv1.FileStage) bootstrapv1.File {
@@ -52,7 +52,7 @@ func TestWaits(t *testing.T) {
 		"a Secret of a file": {func(f *fixture) {
 			f.config.Spec.Files = []bootstrapv1.File{secretFile(bootstrapv1.FileStageBoot)}
 		}, bootstrapv1.WaitingForFileSourceReason, "Secret s with key k", true},
-		// What the machine downloads is made when it has been launched. What is wrong with it is found before.
+		// What the machine downloads is created when it has been launched. What is wrong with it is found before.
 		"a Secret of a file that is downloaded": {func(f *fixture) {
 			f.config.Spec.Files = []bootstrapv1.File{secretFile(bootstrapv1.FileStageManaged)}
 		}, bootstrapv1.WaitingForFileSourceReason, "Secret s with key k", true},

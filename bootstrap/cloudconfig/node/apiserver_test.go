@@ -36,7 +36,7 @@ type apiServer struct {
 	// annotations are the Secret's.
 	annotations map[string]string
 	answer      func(w http.ResponseWriter, body []byte)
-	// hangs says that there is no answer at all.
+	// hangs reports that there is no answer at all.
 	hangs    bool
 	requests int
 	// reports are the bodies of what was written to the machine's Lease.

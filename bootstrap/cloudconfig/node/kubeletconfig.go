@@ -24,7 +24,7 @@ type setting struct {
 	value any
 }
 
-// guarded are the settings that spec.kubelet.config may repeat but not change: without them everybody who reaches port 10250 or
+// guarded are the settings that spec.kubelet.config may repeat but not change: without them anyone who reaches port 10250 or
 // 10255 of a machine reads its pods, or runs commands in them.
 var guarded = []setting{
 	{"apiVersion", kubeletv1beta1.SchemeGroupVersion.String()},
@@ -43,7 +43,7 @@ var guardedArgs = []string{
 	"rotate-certificates", "rotate-server-certificates",
 }
 
-// InvalidKubeletConfigError means that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everybody.
+// InvalidKubeletConfigError means that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everyone.
 type InvalidKubeletConfigError struct {
 	// Field is the field of the kubelet's configuration, or the flag with its dashes; empty for the whole.
 	Field string

@@ -12,7 +12,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// Whoever may annotate the Secret, the machine follows what is in its data alone.
+// Whatever the annotations of the Secret, the machine follows what is in its data alone.
 func TestAnAnnotationIsNotTheData(t *testing.T) {
 	api := newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)

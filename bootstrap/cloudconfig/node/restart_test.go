@@ -9,7 +9,7 @@ import (
 )
 
 // The downloader ends every quarter of an hour and is started again. That is no boot: a program that has run to its end would run
-// once more each time, and what somebody has stopped would be started.
+// once more each time, and what a user has stopped would be started.
 func TestAnotherRunOfTheDownloaderStartsNothing(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell []string) {
 		api := newAPIServer(t)

@@ -27,14 +27,14 @@ type Machine struct {
 	// DownloadToken is the id of the token in the machine's user data; empty while it is not known. No two machines have the same, nor
 	// have two that have one name one after the other, and clusterctl move does not change it.
 	DownloadToken string
-	// OwnOnly restricts removals to what was made for Config.
+	// OwnOnly restricts removals to what was created for Config.
 	OwnOnly bool
 }
 
 // NodesNamespace is the namespace of the node's Secret.
 func (m *Machine) NodesNamespace() string { return cmp.Or(m.Namespace, DefaultNamespace) }
 
-// ForeignError means that an object of a needed name belongs to somebody else.
+// ForeignError means that an object of a needed name belongs to another owner.
 type ForeignError struct {
 	// Kind and Name of the object; it is in Namespace when its kind has namespaces.
 	Kind, Name string
@@ -68,7 +68,7 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 	return false, nil
 }
 
-// EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret. A Role that is made now lets a
+// EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret. A Role that is created now lets a
 // machine write reports as well if there is a Lease for them; one that is there keeps that right until the Node is given. existed
 // means that Role or RoleBinding was there.
 func (m *Machine) EnsureAccess(ctx context.Context, node string, reports bool) (existed bool, err error) {
@@ -146,7 +146,7 @@ func (m *Machine) WriteNodeSecret(
 	return true, errors.Wrapf(m.Client.Update(ctx, secret), "updating Secret %s in the target cluster", secret.Name)
 }
 
-// removable reports whether the object is the machine's and, if OwnOnly, was made for this CloudConfig.
+// removable reports whether the object is the machine's and, if OwnOnly, was created for this CloudConfig.
 func (m *Machine) removable(object client.Object) bool {
 	return m.Names.Owns(object) && (!m.OwnOnly || object.GetAnnotations()[ConfigAnnotation] == m.Config)
 }

@@ -14,8 +14,8 @@ const (
 	DefaultNamespace = "millwright-nodes"
 	// TokenNamespace holds the bootstrap tokens, which work nowhere else.
 	TokenNamespace = "kube-system"
-	// HashLabel marks what was made for a machine. An object of a needed name without it, or with
-	// another value, belongs to somebody else and is neither changed nor deleted.
+	// HashLabel marks what was created for a machine. An object of a needed name without it, or with
+	// another value, belongs to another owner and is neither changed nor deleted.
 	HashLabel = "bootstrap.millwright.dev/machine-hash"
 	// ConfigAnnotation names the CloudConfig, "namespace/name", for people.
 	ConfigAnnotation = "bootstrap.millwright.dev/cloudconfig"
@@ -77,7 +77,7 @@ func (n Names) DownloadGroup() string { return groupPrefix + n.Hash }
 // JoinGroup is the group of the token with which the kubelet asks for its certificate.
 func (n Names) JoinGroup() string { return groupPrefix + n.Hash + joinSuffix }
 
-// Owns reports whether the object was made for this machine.
+// Owns reports whether the object was created for this machine.
 func (n Names) Owns(object client.Object) bool {
 	return n.Hash != "" && object.GetLabels()[HashLabel] == n.Hash
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // JoinTokensAnnotation on a node's Secret names the ids of the join tokens that the machine was given, the last one last. A kubelet
-// goes on with the certificate request that it has made, also when the token that it was made with is no more.
+// continues with the certificate request that it has created, also when the token that it was created with is gone.
 const JoinTokensAnnotation = "bootstrap.millwright.dev/join-tokens"
 
 // DownloadTokenAnnotation on a node's Secret names the id of the download token of the machine that the Secret was written for. A

@@ -17,7 +17,7 @@ import (
 const maxReport = 256
 
 // Report is what a machine that has not joined has last reported, in its Lease: the holder's identity is a line of its
-// downloader's log. It is a claim of whoever holds the download token, for people only.
+// downloader's log. It is a claim of the holder of the download token, for people only.
 type Report struct {
 	// Text is cut and has no control characters.
 	Text string
@@ -33,7 +33,7 @@ func (m *Machine) EnsureReport(ctx context.Context) (bool, error) {
 	case err == nil:
 		return true, nil
 	case apierrors.IsAlreadyExists(err):
-		// Nobody is let into a Lease of somebody else's.
+		// Nothing is written to a Lease of another owner.
 		err = m.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 		return err == nil && m.Names.Owns(lease), errors.Wrapf(client.IgnoreNotFound(err), "reading Lease %s in the target cluster", lease.Name)
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
@@ -74,7 +74,7 @@ func (m *Machine) RemoveReport(ctx context.Context) error {
 	return nil
 }
 
-// printable cuts a text of somebody else's and replaces what is not to be printed.
+// printable truncates a foreign text and replaces what is not to be printed.
 func printable(text string) string {
 	var out strings.Builder
 	n := 0

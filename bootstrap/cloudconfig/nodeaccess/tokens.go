@@ -71,7 +71,7 @@ func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) 
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'"+TokensPolicy+"'"):
-		// The policy of config/target-cluster denies a patch that changes nothing if the Secret is somebody else's. What any other policy
+		// The policy of config/target-cluster denies a patch that changes nothing if the Secret has another owner. What any other policy
 		// denies is no evidence of whose it is.
 		return nil, &ForeignError{Kind: "bootstrap token", Name: secret.Name}
 	}

@@ -1,4 +1,4 @@
-// Package ownership finds out whose a CloudConfig is. An owner reference alone is no evidence: whoever may write CloudConfigs
+// Package ownership finds out whose a CloudConfig is. An owner reference alone is no evidence: anyone who may write CloudConfigs
 // writes it, and a copy of an object has it too.
 package ownership
 

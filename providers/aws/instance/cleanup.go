@@ -18,8 +18,8 @@ import (
 const maxDeletions = 20
 
 // Cleanup lists the volumes and network interfaces that were tagged at the launches, and deletes those that are attached to
-// nothing: EC2 leaves them where an instance ended before they were attached, or somebody has changed how they end. Those that
-// name another object are not counted: whoever writes a launch record can have resources tagged with any UID, and with no name
+// nothing: EC2 leaves them where an instance ended before they were attached, or a user has changed how they end. Those that
+// name another object are not counted: anyone who writes a launch record can have resources tagged with any UID, and with no name
 // but the object's.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	r, err := d.in(ctx, scope)

@@ -14,12 +14,12 @@ import (
 	"millwright.dev/providers/driver/inframachine"
 )
 
-// TestErrorCodes: what each code of EC2 that a launch may meet means, and when it is tried again. The reason of the condition follows from the
-// class, see TestExplain of the kit.
+// TestErrorCodes: what each code of EC2 that a launch may meet means, and when it is tried again. The reason of the condition follows from
+// the class, see TestExplain of the kit.
 func TestErrorCodes(t *testing.T) {
 	for _, row := range []struct {
 		class       driver.Class
-		first, last time.Duration // of the waits; a launch of class Terminal has failed for good
+		first, last time.Duration // of the waits; a launch of class Terminal has failed permanently
 		codes       []string
 	}{
 		{driver.ClassCapacity, 2 * time.Second, 3 * time.Minute, []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
@@ -61,7 +61,7 @@ func TestStateReasons(t *testing.T) {
 		refused     driver.Class
 		interrupted bool
 	}{
-		"Client.InternalError":                    {"", false}, // the key of a volume cannot be used: that has failed for good
+		"Client.InternalError":                    {"", false}, // the key of a volume cannot be used: that has failed permanently
 		"Server.InsufficientInstanceCapacity":     {driver.ClassCapacity, false},
 		"Client.VolumeLimitExceeded":              {driver.ClassQuota, false},
 		"Server.SpotInstanceTermination":          {"", true},

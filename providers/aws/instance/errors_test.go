@@ -80,7 +80,7 @@ func TestAnAnswerOfUnknownKindIsNoLostAnswer(t *testing.T) {
 	}
 }
 
-// What fails before the launch is asked for has made no instance, even if that answer was lost.
+// What fails before the launch is asked for has created no instance, even if that answer was lost.
 func TestALaunchThatIsNotAskedForMadeNothing(t *testing.T) {
 	g := NewWithT(t)
 	d, _ := newFake(&fakeAPI{imagesErr: errors.New("cut")})

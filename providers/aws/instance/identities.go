@@ -29,7 +29,7 @@ func (d *Driver) WithIdentities(sessions Sessions) *Driver {
 	return d
 }
 
-// LimitScope is the account in one region, as soon as AWS has said which account that is; until then the scope itself.
+// LimitScope is the account in one region, as soon as AWS has reported which account that is; until then the scope itself.
 func (d *Driver) LimitScope(scope driver.Scope) string {
 	account := ""
 	if own := d.ownAccount.Load(); scope.Identity == "" && own != nil {
@@ -46,7 +46,7 @@ func (d *Driver) LimitScope(scope driver.Scope) string {
 	return "account " + account + "/" + scope.Location
 }
 
-// SetOwnAccount says which account the process's own credentials are of: scopes without an identity share its limits with those of
+// SetOwnAccount reports which account the process's own credentials are of: scopes without an identity share its limits with those of
 // identities of the same account.
 func (d *Driver) SetOwnAccount(account string) { d.ownAccount.Store(&account) }
 
@@ -99,7 +99,7 @@ func (d *Driver) kept(scope driver.Scope, s *session.Session) *region {
 	return nil
 }
 
-// keep keeps it, in place of what was kept for another session; that of whoever came first.
+// keep keeps it, in place of what was kept for another session; the first one wins.
 func (d *Driver) keep(scope driver.Scope, s *session.Session, r *region) *region {
 	d.mu.Lock()
 	defer d.mu.Unlock()

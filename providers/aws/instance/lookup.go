@@ -12,7 +12,7 @@ import (
 )
 
 // searchTTL is how long the result of a search by filters is used again. What an ID names does not
-// change in the properties that a launch needs, and is kept for good.
+// change in the properties that a launch needs, and is kept permanently.
 const searchTTL = 5 * time.Minute
 
 // missTTL is how long it is remembered that what is looked for is not there: less than the first wait of class Unresolved, so

@@ -46,7 +46,7 @@ func parameterError(name string, err error) error {
 	return classify("GetParameter", err)
 }
 
-// notAnImage does not show the value: whoever writes AWSMachines could read all parameters that the provider can.
+// notAnImage does not show the value: anyone who writes AWSMachines could read all parameters that the provider can.
 func notAnImage(name string) error {
 	return errors.Errorf("the parameter %s does not hold the ID of an AMI and nothing else: name one that does, "+
 		"such as …/image_id of the public ones, whose type is not SecureString", name)

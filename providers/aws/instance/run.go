@@ -77,7 +77,7 @@ func runInput(launch driver.Launch[*infrav1.AWSMachine], img image, net network)
 		MetadataOptions:     metadataOptions(spec.Metadata),
 		TagSpecifications:   tagSpecifications(ownershipTags(launch)),
 		UserData:            aws.String(base64.StdEncoding.EncodeToString(userData(launch))),
-		// A machine that shuts itself down is gone, not stopped: nothing starts it again.
+		// A machine that shuts itself down is terminated, not stopped: nothing starts it again.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		DisableApiTermination:             spec.TerminationProtection,
 	}

@@ -31,8 +31,8 @@ const (
 	codeNoSecret = "ResourceNotFoundException"
 )
 
-// secretID is what the names of the secrets of an object have in common. It follows from the mark alone: whoever knows whose the secrets
-// are finds them, after a crash, a move or the loss of a launch record, and nobody is led to those of another object by a forged record.
+// secretID is what the names of the secrets of an object have in common. It follows from the mark alone: anyone who knows whose the secrets
+// are finds them, after a crash, a move or the loss of a launch record, and nothing is led to those of another object by a forged record.
 func secretID(owner string, uid apitypes.UID) string {
 	sum := sha256.Sum256([]byte(owner + " " + string(uid)))
 	return secretPrefix + hex.EncodeToString(sum[:20])
@@ -99,7 +99,7 @@ func (r *region) storeSecret(ctx context.Context, h driver.Handle, name string, 
 			name, TagOwnerUID, h.OwnerUID, TagMachine, h.Owner))
 	case found.DeletedDate == nil:
 		return r.renewSecret(ctx, found, value)
-	default: // Somebody has scheduled its deletion, in days: it is ended now, and recreated as soon as its name is free.
+	default: // A user has scheduled its deletion, in days: it is ended now, and recreated as soon as its name is free.
 		if err := r.deleteSecret(ctx, aws.ToString(found.ARN)); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (r *region) storeSecret(ctx context.Context, h driver.Handle, name string, 
 	return classify("CreateSecret", err)
 }
 
-// renewSecret replaces the value of a secret, unless it is the same. The value itself is never read: the ID of its version tells.
+// renewSecret replaces the value of a secret, unless it is the same. The value itself is never read: the ID of its version shows it.
 func (r *region) renewSecret(ctx context.Context, found *secret, value []byte) error {
 	current := found.version("AWSCURRENT")
 	if current == versionOf(value, "") || current == versionOf(value, found.version("AWSPREVIOUS")) {
@@ -130,7 +130,7 @@ func versionOf(value []byte, after string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// RemoveUserData deletes the secrets of the object for good.
+// RemoveUserData deletes the secrets of the object permanently.
 func (d *Driver) RemoveUserData(ctx context.Context, scope driver.Scope, handle driver.Handle) error {
 	r, err := d.in(ctx, scope)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *Driver) RemoveUserData(ctx context.Context, scope driver.Scope, handle 
 	return r.removeSecrets(ctx, handle)
 }
 
-// removeSecrets looks at each part that there can be, also behind one that is missing, since somebody may have deleted that, and deletes
+// removeSecrets looks at each part that there can be, also behind one that is missing, since a user may have deleted that, and deletes
 // those of the handle from the last one on: whenever the process dies, those that are left begin with the first.
 func (r *region) removeSecrets(ctx context.Context, h driver.Handle) error {
 	var own []string

@@ -62,7 +62,7 @@ func TestStoringAndRemovingFromAnyPoint(t *testing.T) {
 	}
 }
 
-// Somebody may have deleted a part, and another one be created late.
+// A user may have deleted a part, and another one be created late.
 func TestPartsBehindAMissingOneAreRemoved(t *testing.T) {
 	r := newSecretsRig(t, 2*partSize+1, simulator.Options{})
 	r.Expect(r.StoreUserData(t.Context(), r.launch)).To(Succeed())
@@ -119,7 +119,7 @@ func TestSecretsOfOthersAreLeftAlone(t *testing.T) {
 	r.Expect(r.sim.Secrets()).To(HaveLen(1), "a handle without a UID owns nothing")
 }
 
-// A name that is being deleted is waited for; what somebody has scheduled for a month is ended, if it is ours.
+// A name that is being deleted is waited for; what a user has scheduled for a month is ended, if it is ours.
 func TestASecretThatIsBeingDeleted(t *testing.T) {
 	r := newSecretsRig(t, 10, simulator.Options{SecretDeletion: time.Minute})
 	r.Expect(r.StoreUserData(t.Context(), r.launch)).To(Succeed())
@@ -204,7 +204,8 @@ func TestLeftSecrets(t *testing.T) {
 	r.Expect(r.sim.Secrets()).To(HaveLen(2), "those of others")
 }
 
-// Where the provider may not list secrets, or Secrets Manager fails, volumes and interfaces are found as ever, and it is not asked all the time.
+// Where the provider may not list secrets, or Secrets Manager fails, volumes and interfaces are found as ever, and it is not asked all the
+// time.
 func TestSecretsThatCannotBeListed(t *testing.T) {
 	r := newSecretsRig(t, 10, simulator.Options{})
 	denied := r.sim.AddFault(simapi.Fault{Action: "ListSecrets", Error: &simapi.APIError{Code: "AccessDeniedException"}})

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestScheduledEvents: what ends an instance is reported as what impairs it, in an order of its own: EC2 promises none, and each other order would
-// be another message, and a write, with each look. Events that are over count for nothing.
+// TestScheduledEvents: what ends an instance is reported as what impairs it, in an order of its own: EC2 promises none, and each other
+// order would be another message, and a write, with each look. Events that are over count for nothing.
 func TestScheduledEvents(t *testing.T) {
 	event := func(code types.EventCode, description string) types.InstanceStatusEvent {
 		return types.InstanceStatusEvent{

@@ -28,7 +28,7 @@ func userData(launch driver.Launch[*infrav1.AWSMachine]) []byte {
 // stub is a program and, by reference, what that fetches. It holds no secret, and does not depend on the user data, so that a launch
 // which is repeated with renewed data is the same request.
 //
-// cloud-init reads what is referred to before it runs the program, and goes on without it where the image says so
+// cloud-init reads what is referred to before it runs the program, and continues without it where the image says so
 // (docs/guides/aws.md); the program has cloud-init start again. A machine that boots again has the file already.
 func stub(region, id string) []byte {
 	file := userDataDirectory + "user-data-" + path.Base(id)

@@ -39,7 +39,7 @@ var instancePattern = regexp.MustCompile(`^i-[0-9a-f]{8,32}$`)
 // errIgnored is the error of an event that is none of those that are handled.
 var errIgnored = errors.New("the event is of another kind")
 
-// parse reads a message. Its errors contain nothing of the body: anybody may have sent it.
+// parse reads a message. Its errors contain nothing of the body: anyone may have sent it.
 func parse(body string) (event, error) {
 	if len(body) > maxBody {
 		return event{}, errors.Errorf("the message has %d bytes, more than %d", len(body), maxBody)

@@ -37,8 +37,8 @@ type API interface {
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// Receiver receives from one queue, which no other program reads. Whoever may send to the queue may claim anything: what a message says is
-// reported, and ends nothing but Machines that Interrupted takes for those to be replaced.
+// Receiver receives from one queue, which no other program reads. Anyone who may send to the queue may claim anything: what a message says
+// is reported, and ends nothing but Machines that Interrupted takes for those to be replaced.
 type Receiver struct {
 	// URL of the queue.
 	URL string

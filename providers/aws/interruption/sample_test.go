@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The sample's rule sends what is handled, nobody else may send, and the provider gets the rights for the calls that it makes.
+// The sample's rule sends what is handled, nothing else may send, and the provider gets the rights for the calls that it makes.
 func TestSampleQueue(t *testing.T) {
 	g := NewWithT(t)
 	text, err := os.ReadFile("../../../config/samples/aws/interruption-queue.json.tmpl")

@@ -21,7 +21,7 @@ var passing = []string{
 }
 
 // explain returns what a failed call to STS means for the identity: an Invalid if STS refuses, with its words, else an error that passes.
-// what says what was asked for.
+// what reports what was asked for.
 func explain(what string, err error) error {
 	if err == nil {
 		return nil

@@ -186,7 +186,7 @@ func (o opener) stsConfig(ctx context.Context, id *infrav1.AWSIdentity) (aws.Con
 	return cfg, nil
 }
 
-// stsClient calls STS once: whoever needs the answer repeats it.
+// stsClient calls STS once: the caller repeats it.
 func stsClient(cfg aws.Config) *sts.Client {
 	return sts.NewFromConfig(cfg, func(o *sts.Options) {
 		o.Retryer = aws.NopRetryer{}

@@ -35,7 +35,7 @@ const fileKey = "credentials"
 var regionKeys = []string{"AWS_REGION", "AWS_DEFAULT_REGION", "region"}
 
 // fileSettings are what such a file may have. Everything else that the SDK knows makes it read files, run programs or call addresses
-// that whoever writes the Secret chooses, from the provider's process.
+// that anyone who writes the Secret chooses, from the provider's process.
 var fileSettings = map[string]string{
 	"aws_access_key_id": accessKeyID, "aws_secret_access_key": secretAccessKey, "aws_session_token": sessionToken,
 }

@@ -38,7 +38,7 @@ func (s *Session) Config(ctx context.Context, region string) (aws.Config, error)
 	return cfg, nil
 }
 
-// Account is the account of the credentials; empty until AWS has said it.
+// Account is the account of the credentials; empty until AWS has reported it.
 func (s *Session) Account() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ func newClients(config session.Config, s *session.Session) *clients {
 }
 
 // options are those of every client: no call is repeated here, since the kit repeats what is to be repeated, and no resource provider is
-// registered, which is a right that nobody needs for machines.
+// registered, which is a right that is not needed for machines.
 func (c *clients) options(subscription string) *arm.ClientOptions {
 	return &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
@@ -97,7 +97,7 @@ func (c *clients) policies(subscription string) []policy.Policy {
 	return []policy.Policy{measured{subscription}, noticing{c.session}}
 }
 
-// noticing tells a session when Azure refuses its token.
+// noticing notifies a session when Azure refuses its token.
 type noticing struct{ session *session.Session }
 
 // Do makes the call.
@@ -109,7 +109,7 @@ func (n noticing) Do(request *policy.Request) (*http.Response, error) {
 	return response, err
 }
 
-// signed tells errors of the process's own credential from those of calls, and notes whose it is.
+// signed distinguishes errors of the process's own credential from those of calls, and notes whose it is.
 type signed struct {
 	azcore.TokenCredential
 	clients *clients

@@ -51,7 +51,7 @@ func New(config session.Config, clk clock.PassiveClock) *Driver {
 const maxName = 63
 
 // Traits of Azure: a machine is found by its name, which is unique in its resource group, and a read of one machine is answered by the
-// resource provider that has made it.
+// resource provider that has created it.
 //
 // Custom data is limited before base64, see https://learn.microsoft.com/azure/virtual-machines/custom-data. The buckets are those of a
 // subscription, see https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling, less what others

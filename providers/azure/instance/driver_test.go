@@ -174,8 +174,8 @@ func TestPlaces(t *testing.T) {
 	f.Expect(f.calls()).To(BeEmpty(), "nothing is asked")
 }
 
-// TestPowerIsRead: a machine that is deallocated, stopped or taken back does not run. Azure #7 of the lessons: CAPZ read provisioning states
-// alone.
+// TestPowerIsRead: a machine that is deallocated, stopped or taken back does not run. Azure #7 of the lessons: CAPZ read provisioning
+// states alone.
 func TestPowerIsRead(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	spot := func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{EvictionPolicy: "Deallocate"} }

@@ -56,7 +56,7 @@ var classes = []struct {
 		"PrivateIPAddressNotInSubnet", "PrivateIPAddressInReservedRange", "IPv6SubnetNotFound",
 		"InvalidStorageProfile*", "ImageVersionDoesNotSupportSize", "TrustedLaunchNotSupported*",
 	}},
-	// Another operation goes on, or has undone this one: it may be tried again.
+	// Another operation continues, or has undone this one: it may be tried again.
 	{driver.ClassRefused, []string{
 		"Conflict", "OperationPreempted", "RetryableError", "AnotherOperationInProgress", "InUse*", "NicInUse", "NicReservedForAnotherVm",
 		"PublicIPAddressCannotBeDeleted", "ConflictingUserInput", "AttachDiskWhileBeingDetached",
@@ -69,7 +69,7 @@ const codeNotAllowed = "OperationNotAllowed"
 // codeSubnetFull is that of a shortage that does not depend on the size.
 const codeSubnetFull = "SubnetIsFull"
 
-// priceCodes are those of shortages for whoever pays no more, see https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
+// priceCodes are those of shortages at the price that is offered, see https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
 var priceCodes = []string{"SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice"}
 
 // quotaMessage is in the message of codeNotAllowed for a quota.
@@ -216,7 +216,7 @@ func notFound(operation string) error {
 // session.Explain makes of the cause, which may quote what the credentials were read from.
 type credentialsError struct{ err error }
 
-// Error says what to look for.
+// Error reports what to look for.
 func (e *credentialsError) Error() string {
 	return "no token could be obtained with the credentials of the provider's process: " + e.err.Error()
 }

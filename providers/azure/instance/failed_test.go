@@ -77,8 +77,8 @@ func TestFailedMachinesThatRun(t *testing.T) {
 	f.Expect(f.views()).To(Equal(len(machines) + 1))
 }
 
-// TestAMachineWhoseViewCannotBeRead stays what it was before it failed. A process that has not seen that takes old ones for running, and waits
-// for what may be a launch.
+// TestAMachineWhoseViewCannotBeRead stays what it was before it failed. A process that has not seen that takes old ones for running, and
+// waits for what may be a launch.
 func TestAMachineWhoseViewCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed bool
@@ -144,7 +144,7 @@ func TestAFailedMachineThatIsStopped(t *testing.T) {
 	f.Expect(f.views()).To(Equal(2))
 }
 
-// TestThrottledViews are a throttled list, for whoever paces the calls; another refusal of a view is not.
+// TestThrottledViews are a throttled list, for the code that paces the calls; another refusal of a view is not.
 func TestThrottledViews(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	a, b := f.running(launch("m1")), f.running(launch("m2"))

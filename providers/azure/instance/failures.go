@@ -93,7 +93,7 @@ func (k failure) due(now time.Time) bool {
 }
 
 // explain returns the failed machine with what is known of it. While that is nothing, it is what it was before; where that is not known
-// either, it is about to start, or runs if launches have long ended by now. It has failed for good only if Azure says why: a shortage is
+// either, it is about to start, or runs if launches have long ended by now. It has failed permanently only if Azure says why: a shortage is
 // followed by another attempt, which ends this machine.
 func (k failure) explain(i driver.Instance, now time.Time) driver.Instance {
 	if k.view.complete() {
@@ -110,9 +110,9 @@ func (k failure) explain(i driver.Instance, now time.Time) driver.Instance {
 	return i
 }
 
-// explain says why machines of a list have failed, which lists do not; ids are those that Azure gives them, by their names. An answer that
-// does not come changes nothing for the machine; an error is returned if Azure would refuse other calls too, which whoever paces them is to
-// know.
+// explain reports why machines of a list have failed, which lists do not; ids are those that Azure gives them, by their names. An answer
+// that does not come changes nothing for the machine; an error is returned if Azure would refuse other calls too, which the code
+// that paces them has to know.
 func (d *Driver) explain(
 	ctx context.Context, s *subscription, scope driver.Scope, group string, found []driver.Instance, ids map[string]string,
 ) error {

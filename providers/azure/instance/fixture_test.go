@@ -35,7 +35,7 @@ const (
 // scope is that of all machines here, in lower case although the resource group is not.
 var scope = driver.Scope{Location: arm.DefaultSubscription + "/" + strings.ToLower(arm.DefaultGroup)}
 
-// tokens is a credential; an error of it is of nobody's but its own.
+// tokens is a credential; an error of it concerns no other credential.
 type tokens struct {
 	token string
 	err   error
@@ -71,7 +71,7 @@ func newFixture(t *testing.T, options arm.Options) *fixture {
 	t.Cleanup(f.cloud.Close)
 	f.Driver = instance.New(session.Config{
 		Credential: f.tokens, Cloud: at(front.URL), InsecureHTTP: true,
-		// Connections of its own: those that a test cuts are nobody else's.
+		// Connections of its own: those that a test cuts belong to no other test.
 		Transport: &http.Client{Transport: &http.Transport{}},
 	}, f.clock)
 	return f

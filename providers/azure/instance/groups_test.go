@@ -50,7 +50,7 @@ func TestAResourceGroupThatMayNotBeSeen(t *testing.T) {
 	}
 }
 
-// TestAListThatLacksAMachine is no proof that it is gone, as long as it is not to end: a Machine fails for good by that.
+// TestAListThatLacksAMachine is no proof that it is gone, as long as it is not to end: a Machine fails permanently by that.
 func TestAListThatLacksAMachine(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	var handles []driver.Handle

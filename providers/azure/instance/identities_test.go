@@ -82,7 +82,8 @@ func TestPowerStatesAreListedOnceForASubscription(t *testing.T) {
 	f.Expect(f.calls()["VirtualMachines_ListAll"]).To(Equal(2))
 }
 
-// TestTheProcessOnASimulator: by flags and environment alone the provider's process gets along with a simulator on loopback, as in the demo.
+// TestTheProcessOnASimulator: by flags and environment alone the provider's process gets along with a simulator on loopback, as in the
+// demo.
 func TestTheProcessOnASimulator(t *testing.T) {
 	g := NewWithT(t)
 	authority := entra.New(clock.RealClock{})

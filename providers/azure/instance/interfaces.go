@@ -99,8 +99,8 @@ func (s *subscription) prepare(
 	return profile, nil
 }
 
-// ownName is a name of interfaces that nobody else has by chance: Azure makes no condition of a PUT of one that there is none, and whoever
-// has that name would have theirs changed.
+// ownName is a name of interfaces that nothing else has by chance: a PUT to Azure has no precondition that there is none, so an existing
+// interface of that name would be changed.
 func ownName(launch driver.Launch[*infrav1.AzureMachine]) string {
 	sum := sha256.Sum256([]byte(launch.OwnerUID))
 	return launch.Name + "-" + hex.EncodeToString(sum[:4])

@@ -43,7 +43,7 @@ func TestSeveralInterfacesAndIPv6(t *testing.T) {
 	f.Expect(f.kinds()).To(BeEmpty())
 }
 
-// TestAnAddressOfTheUsersChoice takes the longer way: the interfaces are made before, with the mark, and go with the machine.
+// TestAnAddressOfTheUsersChoice takes the longer way: the interfaces are created before, with the mark, and go with the machine.
 func TestAnAddressOfTheUsersChoice(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	h := f.running(launch("m1", static("10.1.0.77"), func(s *infrav1.AzureMachineSpec) {
@@ -76,7 +76,7 @@ func TestACrashBetweenInterfaceAndMachine(t *testing.T) {
 			_, err := f.Create(f.ctx, l)
 			f.Expect(err).To(HaveOccurred())
 			if _, err = f.Create(f.ctx, l); driver.IsConflict(err) {
-				err = nil // The first call had made it.
+				err = nil // The first call had created it.
 			}
 			f.Expect(err).NotTo(HaveOccurred())
 			f.clock.Step(creation)
@@ -97,7 +97,7 @@ func TestACrashBetweenInterfaceAndMachine(t *testing.T) {
 	}
 }
 
-// TestAnInterfaceThatIsNotDone is waited for, not made again, and the machine is not asked for before.
+// TestAnInterfaceThatIsNotDone is waited for, not created again, and the machine is not asked for before.
 func TestAnInterfaceThatIsNotDone(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	f.cloud.SetDelays(arm.Delays{Create: creation, Interface: 10 * time.Second})
@@ -143,7 +143,7 @@ func TestAnInterfaceOfSomebodyElse(t *testing.T) {
 	f.Expect(f.kinds()).To(Equal(map[string]int{"networkInterfaces": 1}))
 }
 
-// tag replaces the tags of an interface, as somebody with rights in the subscription would.
+// tag replaces the tags of an interface, as a user with rights in the subscription would.
 func (f *fixture) tag(id, body string) {
 	request := httptest.NewRequest(http.MethodPatch, id+"?api-version=2024-05-01", strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer somebody")
@@ -223,7 +223,7 @@ func TestALockThatIsTakenOff(t *testing.T) {
 	}
 }
 
-// TestWhatALaunchNamesIsNotThere, in the words that Azure also has for a machine that is not: nothing was made that could have vanished.
+// TestWhatALaunchNamesIsNotThere, in the words that Azure also has for a machine that is not: nothing was created that could have vanished.
 func TestWhatALaunchNamesIsNotThere(t *testing.T) {
 	for _, action := range []string{"NetworkInterfaces_CreateOrUpdate", "VirtualMachines_CreateOrUpdate"} {
 		f := newFixture(t, arm.Options{})

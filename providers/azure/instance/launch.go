@@ -176,7 +176,7 @@ func addOptions(p *armcompute.VirtualMachineProperties, spec *infrav1.AzureMachi
 	return nil
 }
 
-// throwawayKey is a public key whose private key nobody has: Azure requires one of each machine that has no password.
+// throwawayKey is a public key whose private key was discarded: Azure requires one of each machine that has no password.
 func throwawayKey() (string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

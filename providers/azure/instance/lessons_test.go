@@ -17,7 +17,7 @@ import (
 
 // The issues of other projects that docs/lessons.md has, each with a test of its name.
 
-// CAPZ #6441, MCM #298, #73, #544: interfaces of machines that could not be made, for a quota or for lack of capacity, were left.
+// CAPZ #6441, MCM #298, #73, #544: interfaces of machines that could not be created, for a quota or for lack of capacity, were left.
 func TestCAPZ6441InterfacesOfFailedLaunches(t *testing.T) {
 	t.Run("refused at once", func(t *testing.T) {
 		f := newFixture(t, arm.Options{RefusedLaunchesLeaveInterfaces: true})
@@ -61,7 +61,7 @@ func TestKarpenterAzure67ReservedInterfaces(t *testing.T) {
 	f.running(l)
 }
 
-// CAPZ #201: the OS disk that a machine had left kept another of its name from being made.
+// CAPZ #201: the OS disk that a machine had left kept another of its name from being created.
 func TestCAPZ201DisksThatAreLeft(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	f.running(launch("m1"))

@@ -39,7 +39,7 @@ func (s *subscription) remark(ctx context.Context, scope driver.Scope, group str
 	if !h.Owns(marked(out.Tags)) {
 		return notFound("VirtualMachines_Update")
 	}
-	// The parts first: once the machine has it, nobody looks again.
+	// The parts first: once the machine has it, they are not read again.
 	for _, p := range found {
 		if h.Owns(marked(p.tags)) && tagOf(p.tags, TagLineage) != lineage {
 			if err := s.tag(ctx, group, p, withLineage(p.tags, lineage)); driver.IgnoreNotFound(err) != nil {

@@ -16,8 +16,8 @@ import (
 const listFrom = 4
 
 // Observe reads each machine, with its run time status; many in one list of the resource group, which lacks that status. What such a
-// list lacks is read by its name all the same, since a Machine fails for good by its absence, unless it is known by its provider ID and is
-// to end: it is gone then. Its name is not launched again while something of it is left, and the object stays as long as its marked
+// list lacks is read by its name all the same, since a Machine fails permanently by its absence, unless it is known by its provider ID and
+// is to end: it is gone then. Its name is not launched again while something of it is left, and the object stays as long as its marked
 // interface and disks are listed.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	answers := make([]driver.Answer[driver.Instance], len(handles))

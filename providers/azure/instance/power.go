@@ -18,7 +18,7 @@ import (
 // a group asks again, so that many groups cost three lists a minute and not one each: Azure grants 30 of them a minute.
 const sharedFor = 20 * time.Second
 
-// powerLists are the latest lists of power states, by identity and subscription: nobody sees what another may list.
+// powerLists are the latest lists of power states, by identity and subscription: no identity sees what another may list.
 type powerLists struct {
 	mu    sync.Mutex
 	known map[driver.Scope]*powerList
@@ -34,7 +34,7 @@ type powerList struct {
 
 func newPowerLists() *powerLists { return &powerLists{known: map[driver.Scope]*powerList{}} }
 
-// of returns the list of a subscription, and forgets those that nobody has asked for in a while.
+// of returns the list of a subscription, and forgets those that were not asked for in a while.
 func (p *powerLists) of(scope driver.Scope, now time.Time) *powerList {
 	subscription, _ := split(scope)
 	key := driver.Scope{Identity: scope.Identity, Location: subscription}

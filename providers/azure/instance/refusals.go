@@ -17,8 +17,8 @@ const (
 	codeLocked = "ScopeLocked"
 )
 
-// groupGone is true if Azure says that the resource group of the call does not exist, and with it nothing that was in it. Whoever may not
-// see it is answered otherwise: with 403, or with 404 for the subscription.
+// groupGone is true if Azure says that the resource group of the call does not exist, and with it nothing that was in it. A caller
+// without the right to see it gets another answer: 403, or 404 for the subscription.
 func groupGone(err error) bool {
 	var e *driver.Error
 	var answer *azcore.ResponseError
@@ -30,7 +30,7 @@ func notFoundIfGroupGone(err error) error {
 	return as(driver.ClassNotFound, err, groupGone(err))
 }
 
-// ofLaunch is the error of a call that creates something. What the call names, and is not there, may be made later: there is no instance
+// ofLaunch is the error of a call that creates something. What the call names, and is not there, may be created later: there is no instance
 // that could have vanished, since Azure has no tokens. A lock is taken off again.
 func ofLaunch(err error) error {
 	var e *driver.Error

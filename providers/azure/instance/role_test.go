@@ -15,8 +15,8 @@ import (
 	"millwright.dev/test/clouds/azure/arm"
 )
 
-// actions are those that Azure asks for, by operation: https://learn.microsoft.com/azure/role-based-access-control/permissions/compute. A launch
-// needs those of all that it makes and refers to.
+// actions are those that Azure asks for, by operation: https://learn.microsoft.com/azure/role-based-access-control/permissions/compute. A
+// launch needs those of all that it makes and refers to.
 var actions = map[string][]string{
 	"VirtualMachines_CreateOrUpdate": {
 		"Microsoft.Compute/virtualMachines/write", "Microsoft.Compute/disks/write", "Microsoft.Compute/images/read",

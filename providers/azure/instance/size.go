@@ -51,7 +51,7 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplat
 func (d *Driver) sizeOf(ctx context.Context, scope driver.Scope, spec *infrav1.AzureMachineSpec) (machinetemplate.Size, error) {
 	const operation = "ResourceSkus_List"
 	key := func(name string) string {
-		// Of each identity for itself: nobody learns what another may ask.
+		// Of each identity for itself: no identity learns what another may ask.
 		return scope.Identity + "/" + strings.ToLower(spec.SubscriptionID+"/"+spec.Location+"/"+name)
 	}
 	d.sizes.mu.Lock()

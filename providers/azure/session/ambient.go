@@ -48,7 +48,7 @@ func ambient(options policy.ClientOptions) (azcore.TokenCredential, error) {
 	return chain, errors.Wrap(err, "looking for credentials of Azure")
 }
 
-// refusedVariables says which of the variables of a service principal lacks or cannot be used; nil if none is set, or those of workload
+// refusedVariables reports which of the variables of a service principal lacks or cannot be used; nil if none is set, or those of workload
 // identity or of a managed identity are. It shows no value.
 func refusedVariables() error {
 	set := func(name string) bool { return os.Getenv(name) != "" }
@@ -80,7 +80,7 @@ func refusedVariables() error {
 // with an AzureIdentity do without it, so the process starts.
 type incomplete struct{}
 
-// GetToken says what lacks.
+// GetToken reports what lacks.
 func (incomplete) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	for _, name := range []string{envClient, envTenant} {
 		if os.Getenv(name) == "" {

@@ -15,7 +15,7 @@ import (
 	"millwright.dev/providers/azure/session"
 )
 
-// TestCredentialsOfTheEnvironment that are not enough are named, and not passed over for those of the host, which are somebody else's.
+// TestCredentialsOfTheEnvironment that are not enough are named, and not passed over for those of the host, which belong to another user.
 func TestCredentialsOfTheEnvironment(t *testing.T) {
 	const tenant, client, secret, certificate, token = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH",
 		"AZURE_FEDERATED_TOKEN_FILE"

@@ -79,7 +79,7 @@ func (o opener) open(ctx context.Context, id *infrav1.AzureIdentity, secret *cor
 }
 
 // client has the addresses of the provider's cloud, which no identity can change. The authority is one of three that are known, so it is
-// not asked whether it is one. Nothing is repeated: whoever needs the token does that.
+// not asked whether it is one. Nothing is repeated: the caller does that.
 func (o opener) client() policy.ClientOptions {
 	return policy.ClientOptions{
 		Cloud: o.Config.Cloud, Transport: o.Config.Transport, Retry: policy.RetryOptions{MaxRetries: -1},

@@ -77,7 +77,7 @@ func (o opener) fromCertificate(p *infrav1.ServicePrincipal, name string, pem []
 	return unlessInvalid(c, err, "Secret "+name)
 }
 
-// checkKeys refuses what is not allowed, and who the Secret says it is of if that is somebody else.
+// checkKeys refuses keys that are not allowed, and a tenant or client ID other than the one of the identity.
 func checkKeys(p *infrav1.ServicePrincipal, secret *corev1.Secret) error {
 	who := map[string]string{"AZURE_TENANT_ID": p.TenantID, "AZURE_CLIENT_ID": p.ClientID}
 	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {

@@ -72,7 +72,7 @@ func (s *Session) Principal() string {
 	return s.principal
 }
 
-// Verify gets a token, or has one already, and tells whose it is. The error is an identity.Invalid if the credentials are refused.
+// Verify gets a token, or has one already, and returns whose it is. The error is an identity.Invalid if the credentials are refused.
 func (s *Session) Verify(ctx context.Context) (identity.Holder, error) {
 	if _, err := s.token(ctx, policy.TokenRequestOptions{Scopes: []string{s.scope}, EnableCAE: true}); err != nil {
 		return identity.Holder{}, err

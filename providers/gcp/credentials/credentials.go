@@ -48,8 +48,8 @@ func ambient(transport http.RoundTripper, timeout time.Duration, scope string) S
 	}
 }
 
-// Tokens gives out a token until it is about to expire. Whoever asks waits no longer than for its own context, and one request for a
-// new token is made for all.
+// Tokens gives out a token until it is about to expire. A caller waits no longer than for its own context, and one request for a
+// new token is sent for all.
 type Tokens struct {
 	source  Source
 	timeout time.Duration
@@ -95,7 +95,7 @@ func (t *Tokens) Renew(ctx context.Context) error {
 	return err
 }
 
-// Refused says that Google Cloud has answered that a token is none, or not any more: it is not used again. Refusals cost one request in
+// Refused reports that Google Cloud has answered that a token is none, or not any more: it is not used again. Refusals cost one request in
 // ten seconds at most.
 func (t *Tokens) Refused(token string) {
 	t.mu.Lock()

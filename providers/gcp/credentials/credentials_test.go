@@ -57,7 +57,7 @@ func TestAServiceAccount(t *testing.T) {
 	g.Expect(credentials.Own(http.DefaultTransport).Token(t.Context())).To(Equal("given-out"))
 }
 
-// TestASourceThatHangs keeps nobody longer than its own time, is asked once for all, and its token serves those who come later.
+// TestASourceThatHangs keeps nothing longer than its own time, is asked once for all, and its token serves those who come later.
 func TestASourceThatHangs(t *testing.T) {
 	g := NewWithT(t)
 	calls, free := 0, make(chan struct{})

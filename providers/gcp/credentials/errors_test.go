@@ -14,7 +14,8 @@ import (
 	"millwright.dev/providers/driver/identity"
 )
 
-// TestRefusedTokens: what Google Cloud refuses is for a person, in its words and without the rest of its answer; what else goes wrong passes.
+// TestRefusedTokens: what Google Cloud refuses is for a person, in its words and without the rest of its answer; what else goes wrong
+// passes.
 func TestRefusedTokens(t *testing.T) {
 	retrieve := func(status int, body string) error {
 		return &oauth2.RetrieveError{Response: &http.Response{StatusCode: status}, Body: []byte(body)}

@@ -31,7 +31,7 @@ type fromSecret struct {
 	impersonate *impersonation
 }
 
-// What the fields of a file of credentials may have. Whoever writes the Secret may be a tenant; addresses of their choice would be sent
+// What the fields of a file of credentials may have. Anyone who writes the Secret may be a tenant; addresses of their choice would be sent
 // what gives access, and files and programs would be those of the provider's process. Fields that name one are compared with Google's
 // own and then not used: see Endpoints. https://cloud.google.com/docs/authentication/external/externally-sourced-credentials.
 var (

@@ -77,7 +77,7 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	return "", identity.NotSent(err)
 }
 
-// Refused says that Google Cloud has answered that a token is none, or not any more.
+// Refused reports that Google Cloud has answered that a token is none, or not any more.
 func (s *Session) Refused(token string) {
 	s.tokens.Refused(token)
 	s.onRefusal(s)
@@ -100,7 +100,7 @@ type opener struct {
 	onRefusal func(name string, s *Session)
 }
 
-// open makes a session. It calls nobody: a token is asked for when it is needed.
+// open makes a session. It calls nothing: a token is asked for when it is needed.
 func (o opener) open(_ context.Context, id *infrav1.GCPIdentity, secret *corev1.Secret) (*Session, error) {
 	source, principal, err := o.source(id, secret)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestAListThatLeavesOutAZone(t *testing.T) {
 	f.class(f.observe(of(zoneA, "two", false)).Err, driver.ClassUnknown)
 }
 
-// TestAListWithAWarningOfItsOwn lacks nobody knows what.
+// TestAListWithAWarningOfItsOwn lacks something unknown.
 func TestAListWithAWarningOfItsOwn(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	h := f.running(launch(zoneA, "one", 1))

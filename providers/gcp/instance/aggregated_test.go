@@ -16,7 +16,7 @@ import (
 	"millwright.dev/test/clouds/simulator"
 )
 
-// TestAZoneThatDoesNotAnswer: nothing is said of it, and all there is of the others.
+// TestAZoneThatDoesNotAnswer: nothing is concluded about it, and the others are complete.
 func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	one, two := f.running(launch(zoneA, "one", 1)), f.running(launch(zoneB, "two", 1))
@@ -119,7 +119,8 @@ func TestAnEmptyPageOfOperations(t *testing.T) {
 	f.Expect(d.Observe(f.ctx, scope, []driver.Handle{handle(l, "")})[0].Value.State).To(Equal(driverv1.InstancePending))
 }
 
-// TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, and said; all else is.
+// TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, and that is reported; all else
+// is known.
 func TestAStoppedSpotInstanceWhoseOperationsCannotBeRead(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	h := f.running(launch(zoneA, "spot", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }))

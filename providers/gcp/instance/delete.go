@@ -39,8 +39,8 @@ func each(ctx context.Context, operation string, scope driver.Scope, handles []d
 	return errs
 }
 
-// Delete asks for the end of each instance; its disks go with it. By its ID, where the caller has seen it: somebody else's may have got the
-// name since.
+// Delete asks for the end of each instance; its disks go with it. By its ID, where the caller has seen it: another owner's instance may
+// have got the name since.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
 	return each(ctx, "Delete", scope, handles, func(i int) error {
 		zone, name, ok := target(scope, handles[i])
@@ -92,7 +92,7 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 	})
 }
 
-// Cleanup lists the disks that carry the owners' labels and deletes those that nothing uses: of instances whose disks somebody has
+// Cleanup lists the disks that carry the owners' labels and deletes those that nothing uses: of instances whose disks a user has
 // kept from being deleted with them, and of insertions that Compute Engine has not undone.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))

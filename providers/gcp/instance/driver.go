@@ -47,7 +47,7 @@ var (
 type Caller interface {
 	// Token returns one. It is asked for each call, so that it decides itself when a new one is needed.
 	Token(ctx context.Context) (string, error)
-	// Refused says that Compute Engine has answered that a token is none, or not any more.
+	// Refused reports that Compute Engine has answered that a token is none, or not any more.
 	Refused(token string)
 }
 
@@ -88,7 +88,7 @@ func (d *Driver) caller(ctx context.Context, scope driver.Scope) (Caller, error)
 // maxUserData is how many bytes of bootstrap data fit into a metadata value of 256 KiB, also in base64, which compressed data needs.
 const maxUserData = 192 << 10
 
-// Traits of Compute Engine: instances are found by their names, which are unique in a zone, and a launch goes on with an operation.
+// Traits of Compute Engine: instances are found by their names, which are unique in a zone, and a launch continues as an operation.
 // Reads by name and operations show what has been done. As many handles come at a time as there is time for if each costs a call.
 //
 // The quotas are of a minute, 1,500 calls for each group of methods by default, where insertions, deletions and changes are one group:
@@ -119,7 +119,7 @@ func (d *Driver) Scope(m *infrav1.GCPMachine) driver.Scope {
 	return driver.Scope{Identity: m.IdentityName(), Location: m.Spec.Project}
 }
 
-// LimitScope is the project, whoever calls: Compute Engine counts calls for the project whose resources they are about.
+// LimitScope is the project, whatever the caller: Compute Engine counts calls for the project whose resources they are about.
 func (d *Driver) LimitScope(scope driver.Scope) string { return scope.Location }
 
 // Places are the zones of the spec, with each of its machine types.

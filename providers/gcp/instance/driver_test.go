@@ -217,7 +217,7 @@ func TestManyHandles(t *testing.T) {
 	f.Expect(f.count("")).To(BeZero(), "an empty filter would be everything")
 }
 
-// TestSpotTakenBack is told from one that somebody has stopped.
+// TestSpotTakenBack is distinguished from one that a user has stopped.
 func TestSpotTakenBack(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	stays := func(s *infrav1.GCPMachineSpec) {
@@ -233,7 +233,7 @@ func TestSpotTakenBack(t *testing.T) {
 	f.Expect(f.observe(stopped).Value).To(And(HaveField("Interrupted", false), HaveField("State", driverv1.InstanceStopped)))
 }
 
-// TestDeletionProtection: without lifting it, the deletion is refused until somebody acts.
+// TestDeletionProtection: without lifting it, the deletion is refused until a user acts.
 func TestDeletionProtection(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	l := launch(zoneA, "one", 1, func(s *infrav1.GCPMachineSpec) { s.DeletionProtection = ptr.To(true) })

@@ -47,7 +47,7 @@ var codes = map[driver.Class][]string{
 }
 
 // classOf returns the class of a code; empty if it is not known. What a spec names that is not there yet, and a machine type that a
-// zone has not, are told from what can never be right by the message alone.
+// zone has not, are distinguished from what can never be right by the message alone.
 func classOf(code, message string) driver.Class {
 	for class, known := range codes {
 		if !slices.Contains(known, code) {

@@ -12,9 +12,9 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// absent is what there is of a handle that the list has not. What is to be ended anyway is gone if the list says of its zone that it has
-// nothing there. Else nobody says that there is no instance before Compute Engine has been asked for that one: a Machine fails for good by
-// that, and a list may lack more than it tells.
+// absent is what there is of a handle that the list has not. What is to be ended anyway is gone if the list says of its zone that
+// it has nothing there. Else nothing says that there is no instance before Compute Engine has been asked for that one: a Machine fails
+// permanently by that, and a list may lack more than it reports.
 func (d *Driver) absent(
 	ctx context.Context, scope driver.Scope, h driver.Handle, zone, name string, answered bool,
 ) (driver.Instance, error) {
@@ -94,7 +94,7 @@ func (d *Driver) follow(ctx context.Context, scope driver.Scope, h driver.Handle
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	// An operation of another launch, or about something else, is one that somebody has written into the object: its mark is not known.
+	// An operation of another launch, or about something else, is one that a user has written into the object: its mark is not known.
 	if o.OperationType != "insert" || o.ClientOperationID != driver.LaunchRequestID(h.Token) ||
 		!strings.HasSuffix(o.TargetLink, "/projects/"+scope.Location+"/zones/"+zone+"/instances/"+name) {
 		return driver.Instance{}, notFound("zoneOperations.get")

@@ -13,8 +13,8 @@ import (
 	"millwright.dev/test/clouds/simulator"
 )
 
-// TestOpenShiftInstaller9169TheQuotaOfFilteredLists (openshift/installer #9169): all machines of a project share one list, and so do those of a
-// batch; one that is refused for the quota is throttled, and concludes nothing.
+// TestOpenShiftInstaller9169TheQuotaOfFilteredLists (openshift/installer #9169): all machines of a project share one list, and so do those
+// of a batch; one that is refused for the quota is throttled, and concludes nothing.
 func TestOpenShiftInstaller9169TheQuotaOfFilteredLists(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	var handles []driver.Handle
@@ -34,8 +34,8 @@ func TestOpenShiftInstaller9169TheQuotaOfFilteredLists(t *testing.T) {
 	f.class(f.observe(handles[0]).Err, driver.ClassThrottle)
 }
 
-// TestEachDiskHasItsOwnKey (found in the code of Cluster API's provider: it encrypts additional disks with the key of the root disk, and ends
-// without one).
+// TestEachDiskHasItsOwnKey (found in the code of Cluster API's provider: it encrypts additional disks with the key of the root disk, and
+// ends without one).
 func TestEachDiskHasItsOwnKey(t *testing.T) {
 	const key = "projects/p/locations/l/keyRings/r/cryptoKeys/"
 	f := newFixture(t, compute.Options{})

@@ -110,7 +110,7 @@ func (d *Driver) instances(
 }
 
 // states are those of instances. One that is not known counts as pending: it is waited for, and nothing is concluded from it. STOPPING
-// may mean that the instance is being deleted as well as that it is stopped; what has been deleted is gone from all answers.
+// may mean that the instance is being deleted as well as that it is stopped; what has been deleted is missing in all answers.
 var states = map[string]driverv1.InstanceState{
 	"RUNNING":        driverv1.InstanceRunning,
 	"STOPPING":       driverv1.InstanceStopping,

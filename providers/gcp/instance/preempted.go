@@ -13,7 +13,7 @@ import (
 const preempted = `operationType = "compute.instances.preempted"`
 
 // markPreempted replaces the answer that there is no instance where Compute Engine has taken it back and deleted it: its operations are
-// known for longer than the instance. Only instances that were launched as spot, and that nobody has ended, are asked about. If the
+// known for longer than the instance. Only instances that were launched as spot, and that nothing has ended, are asked about. If the
 // operations cannot be read, or are not known any more, the instance is not there and no more is said: that it is gone is certain.
 func (d *Driver) markPreempted(ctx context.Context, scope driver.Scope, handles []driver.Handle, answers []driver.Answer[driver.Instance]) {
 	var gone, requests []string
@@ -50,7 +50,7 @@ func (d *Driver) markPreempted(ctx context.Context, scope driver.Scope, handles 
 }
 
 // markInterrupted says of spot instances that have stopped, by their IDs and their places among all, which ones Compute Engine has taken
-// back. Of whom that cannot be read, the state alone is known: the next list tells, and nobody else's instance waits for it. It returns
+// back. Of whom that cannot be read, the state alone is known: the next list shows it, and no other instance waits for it. It returns
 // whether it could be read of all.
 func (d *Driver) markInterrupted(ctx context.Context, scope driver.Scope, all []driver.Instance, stopped map[string]int) bool {
 	preemptions, _, err := aggregated[operation](ctx, d, scope, "operations", operationFields, preempted)

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// labelled is something with labels, which only somebody may replace who knows their fingerprint.
+// labelled is something with labels, which only a client may replace that knows their fingerprint.
 type labelled struct {
 	Labels           map[string]string `json:"labels"`
 	LabelFingerprint string            `json:"labelFingerprint"`

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// permissions are those that Compute Engine asks for, by method: https://cloud.google.com/compute/docs/reference/rest/v1. An insertion needs those of
-// all that it sets.
+// permissions are those that Compute Engine asks for, by method: https://cloud.google.com/compute/docs/reference/rest/v1. An insertion
+// needs those of all that it sets.
 var permissions = map[string][]string{
 	"instances.insert": {
 		"instances.create", "instances.setLabels", "instances.setMetadata", "instances.setServiceAccount", "instances.setTags", "instances.setDeletionProtection",

@@ -22,7 +22,7 @@ type stop struct {
 	asked int
 }
 
-// askedEnough is after how many answers somebody else has stopped an instance: the operation that shows it may be listed later than its
+// askedEnough is after how many answers an instance counts as stopped by a user: the operation that shows it may be listed later than its
 // effect.
 const askedEnough = 3
 
