@@ -101,19 +101,21 @@ func (l *lookups) ask(owner Owner, id string) ([]*corev1.Node, error) {
 		return nil, &shared.NotConnectedError{Reason: shared.NotDialledYet, Message: "the connection was closed"}
 	}
 	known := l.known[owner.NamespacedName]
-	if known != nil && known.id == id && known.uid == owner.UID {
-		switch {
-		case known.done.IsZero():
-		case len(known.nodes) > 0 && l.options.Clock.Since(known.done) < answerLife:
-			// Its owner may have to ask again while it does something about the Node.
-			return known.nodes, nil
-		case len(known.nodes) > 0:
-			known.since, known.done, known.nodes = l.options.Clock.Now(), time.Time{}, nil
-		default:
-			delete(l.known, owner.NamespacedName)
-			return nil, known.err
-		}
-	} else {
+	switch {
+	case known == nil, known.id != id, known.uid != owner.UID:
+		known = nil
+	case known.done.IsZero():
+	case len(known.nodes) > 0 && l.options.Clock.Since(known.done) < answerLife:
+		// Its owner may have to ask again while it does something about the Node.
+		return known.nodes, nil
+	case len(known.nodes) > 0:
+		// It is another question, which a reading under way does not answer.
+		known = nil
+	default:
+		delete(l.known, owner.NamespacedName)
+		return nil, known.err
+	}
+	if known == nil {
 		known = &lookup{id: id, uid: owner.UID, since: l.options.Clock.Now()}
 		if l.known == nil {
 			l.known = map[types.NamespacedName]*lookup{}

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	shared "millwright.dev/contracts/remote"
 )
@@ -113,4 +116,56 @@ func TestALookupOfAnotherOwnerOfTheSameName(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(readings).To(Equal(i + 1))
 	}
+}
+
+// TestALookupThatIsRepeated: an owner that asks again after its answer has expired gets one that was read after that, not that of a reading
+// under way; and that its first was late says nothing of the next.
+func TestALookupThatIsRepeated(t *testing.T) {
+	g := NewWithT(t)
+	begun, goOn, woken := make(chan int, 10), make(chan error), make(chan types.NamespacedName, 10)
+	now, count := clocktesting.NewFakeClock(time.Now()), 0
+	l := &lookups{
+		options: &shared.Options{Clock: now}, wake: func(owner types.NamespacedName) { woken <- owner },
+		read: func(context.Context) (map[string][]*corev1.Node, error) {
+			count++
+			begun <- count
+			return map[string][]*corev1.Node{"id": {{Spec: corev1.NodeSpec{PodCIDR: fmt.Sprint(count)}}}}, <-goOn
+		},
+	}
+	l.begin(t.Context())
+	ask := func(name string) (string, *PendingError) {
+		nodes, err := l.ask(asking(name), "id")
+		if pending := (*PendingError)(nil); errors.As(err, &pending) {
+			return "", pending
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		return nodes[0].Spec.PodCIDR, nil
+	}
+	_, pending := ask("first")
+	g.Expect(pending.Unanswered).To(BeFalse())
+	<-begun
+	goOn <- context.DeadlineExceeded
+	<-begun
+	_, pending = ask("first")
+	g.Expect(pending.Unanswered).To(BeTrue())
+	goOn <- nil
+	g.Expect(<-woken).To(Equal(owner("first")))
+	now.Step(answerLife - 1)
+	found, _ := ask("first")
+	g.Expect(found).To(Equal("2"), "it may be asked for again while something is done about it")
+
+	now.Step(1)
+	_, _ = ask("second")
+	g.Expect(<-begun).To(Equal(3))
+	_, pending = ask("first")
+	g.Expect(pending).NotTo(BeNil(), "that answer is old")
+	g.Expect(pending.Since).To(Equal(now.Now()))
+	g.Expect(pending.Unanswered).To(BeFalse())
+	goOn <- nil
+	g.Expect(<-begun).To(Equal(4))
+	g.Expect(<-woken).To(Equal(owner("second")))
+	goOn <- nil
+	g.Expect(<-woken).To(Equal(owner("first")))
+	found, _ = ask("first")
+	g.Expect(found).To(Equal("4"))
 }
