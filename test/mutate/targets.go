@@ -84,6 +84,14 @@ var targets = []target{
 		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
+	{dir: "contracts/controller/persist", files: []string{"stale.go"}, tests: "."},
+	{
+		dir: "contracts/remote",
+		files: []string{
+			"alarm.go", "bounded.go", "kubeconfig.go", "probes.go", "suspect.go", "unanswered.go",
+		},
+		tests: ".", slow: "^Test(DialsKeepTheirDistance|ProbesAfterOneThatFailed|AnAnswerWithoutEndIsCut)$",
+	},
 	{dir: "contracts/conformance", files: []string{"case.go", "collect.go", "profile.go", "run.go", "selection.go"}, tests: "."},
 	{dir: "contracts/conformance/report", files: []string{"encode.go", "judge.go", "junit.go", "markdown.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
@@ -91,7 +99,7 @@ var targets = []target{
 		dir:   "core/remote",
 		files: []string{"contest.go", "errors.go", "lane.go", "lookup.go", "reading.go", "requests.go", "silence.go", "written.go"},
 		tests: "^Test(AnAnswer.*|WhatIsUnderWay.*|ANewerRequest.*|AClosedConnection.*|WhatWasWritten.*|AnOwnerOf.*|WhatIsNotAllowed.*|" +
-			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|" +
+			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests|ErrorsOf.*|PagesOfNodes|" +
 			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 		slow: "^TestWhatIsUnderWayIsBounded$",
 	},

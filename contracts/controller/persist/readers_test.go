@@ -142,11 +142,13 @@ func TestAWaitInVainIsCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		shown string
 		event bool
+		after time.Duration
 		want  float64
 	}{
-		"the cache is still behind":              {"9", false, 1},
-		"the cache has caught up, without event": {"10", false, 1},
-		"the event has come":                     {"10", true, 0},
+		"the cache is still behind":              {"9", false, 30 * time.Second, 1},
+		"the cache has caught up, without event": {"10", false, 30 * time.Second, 1},
+		"the event has come":                     {"10", true, 30 * time.Second, 0},
+		"something else was sooner":              {"10", false, 30*time.Second - 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -158,7 +160,7 @@ func TestAWaitInVainIsCounted(t *testing.T) {
 			if test.event {
 				g.Expect(versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("9"), ObjectNew: versioned("10")})).To(BeTrue())
 			}
-			now.SetTime(now.Now().Add(30 * time.Second))
+			now.SetTime(now.Now().Add(test.after))
 			g.Expect(versions.Behind(versioned(test.shown))).To(BeZero())
 			g.Expect(persist.ExpiredWaits("Machine") - before).To(Equal(test.want))
 		})
