@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestPagesOfNodes: an API server that speaks JSON only answers a list in pages, the last of which names no next one. All Nodes with a provider
-// ID are found, each as its own page has it.
+// TestPagesOfNodes: an API server that speaks JSON only answers a list in pages, the last of which names no next one. All Nodes with a
+// provider ID are found, each as its own page has it.
 func TestPagesOfNodes(t *testing.T) {
 	pages := map[string]corev1.NodeList{"": pageOf("second", "a", "b", ""), "second": pageOf("third", "", "b", "c"), "third": pageOf("", "d")}
 	var asked []string

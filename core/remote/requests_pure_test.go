@@ -102,7 +102,8 @@ func TestLaneForgetsAnswers(t *testing.T) {
 	g.Expect(l.calls).To(And(HaveKey(owner("young")), HaveKey(owner("sent"))))
 }
 
-// TestLookupsForget: an owner that withdraws is woken by nothing; answers that nobody asks for go; a connection that has ended reads nothing.
+// TestLookupsForget: an owner that withdraws is woken by nothing, and answers that nobody asks for go; a connection that has ended reads
+// nothing.
 func TestLookupsForget(t *testing.T) {
 	g := NewWithT(t)
 	now := clocktesting.NewFakeClock(time.Now())
@@ -149,7 +150,8 @@ func TestDirectRequests(t *testing.T) {
 	refusal := errors.New("not before Monday")
 	const sent = `{"metadata":{"labels":{"b":"2"},"uid":"u"}}`
 	judge := func(verdict error) func(*corev1.Node) error { return func(*corev1.Node) error { return verdict } }
-	isOther := apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")})
+	isOther := apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")})
 	for name, test := range map[string]struct {
 		patch  NodePatch
 		answer error
