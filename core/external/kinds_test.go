@@ -219,8 +219,8 @@ func reflectors() int {
 	return strings.Count(dump.String(), "cache.(*Reflector).RunWithContext(")
 }
 
-// TestAKindThatComesAndGoes is uninstalled and installed again, also with another version, and changes which version is to be read, forth and
-// back. Both controllers see it as it is after each, and of what is not there any more no watch is left that fails for ever.
+// TestAKindThatComesAndGoes is uninstalled and installed again, also with another version, and changes which version is to be read, forth
+// and back. Both controllers see it as it is after each, and of what is not there any more no watch is left that fails for ever.
 func TestAKindThatComesAndGoes(t *testing.T) {
 	p := newPasser(t)
 	p.install("v1", "first")

@@ -57,6 +57,8 @@ type Core struct {
 	ProbeFailures int
 	// Freeze are the options by which the core freezes replacements after the next Restart; never, if its timeout is zero.
 	Freeze freeze.Options
+	// Ahead is by how much the clock of the core is ahead of the API server's after the next Restart; it is behind if that is negative.
+	Ahead time.Duration
 	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
 	WatchFilter string
 
@@ -172,7 +174,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 	})
 	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache())
 	kinds := func() *external.Kinds {
-		return &external.Kinds{Informers: informers, Clock: clock.RealClock{}}
+		return &external.Kinds{Informers: informers, Clock: c.clock()}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
 	connect := &shared.Reconciler{
@@ -189,7 +191,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		APIReader:   mgr.GetAPIReader(),
 		Connections: c.Connections,
 		Kinds:       kinds(),
-		Clock:       clock.RealClock{},
+		Clock:       c.clock(),
 		Recorder:    events.For(mgr, "cluster"),
 		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
@@ -239,7 +241,7 @@ func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconc
 		APIReader:   mgr.GetAPIReader(),
 		Connections: c.Connections,
 		Kinds:       kinds,
-		Clock:       clock.RealClock{},
+		Clock:       c.clock(),
 		Recorder:    events.For(mgr, "machine"),
 		WatchFilter: c.WatchFilter,
 		Options: machine.Options{

@@ -1,7 +1,6 @@
 package coretest
 
 import (
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -13,7 +12,7 @@ import (
 func (c *Core) addJudge(mgr ctrl.Manager, options controller.Options) (*machinehealth.Reconciler, error) {
 	judge := &machinehealth.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Results: &machinehealth.Results{},
-		Recorder: events.For(mgr, "machinehealth"), Clock: clock.RealClock{},
+		Recorder: events.For(mgr, "machinehealth"), Clock: c.clock(),
 	}
 	return judge, judge.SetupWithManager(mgr, options)
 }
