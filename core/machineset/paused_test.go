@@ -12,9 +12,9 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestPausedBetweenTwoWrites: the process dies between two of the writes that make up Machines with their objects, and the Cluster is paused
-// before there is another. That one leaves what is half done as it is, and completes it once the Cluster is not paused any more: nothing is
-// created twice or left over.
+// TestPausedBetweenTwoWrites: the process dies between two of the writes that make up Machines with their objects, and the Cluster is
+// paused before there is another. That one leaves what is half done as it is, and completes it once the Cluster is not paused any more:
+// nothing is created twice or left over.
 func TestPausedBetweenTwoWrites(t *testing.T) {
 	t.Parallel()
 	creations := workers.Crashes{
