@@ -73,7 +73,7 @@ func clientOf(t *testing.T, env *testenv.Env) client.Client {
 	return c
 }
 
-// empty deletes what a test and its cores have made, whatever it waits for: all that is in namespaces, Nodes and policies. Namespaces
+// empty deletes what a test and its cores have created, whatever it waits for: all that is in namespaces, Nodes and policies. Namespaces
 // stay, since no controller of theirs runs here, and so do the rights.
 func empty(t *testing.T, env *testenv.Env, c client.Client) {
 	t.Helper()

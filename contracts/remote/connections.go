@@ -188,7 +188,7 @@ func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
 	return found.lastAnswer()
 }
 
-// Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again. After Close it does nothing.
+// Ensure begins to connect to a cluster, or rechecks the kubeconfig of a known one. After Close it does nothing.
 func (c *Connections) Ensure(ctx context.Context, cluster types.NamespacedName) {
 	if c.join(ctx, cluster) {
 		// The connection may be up already.

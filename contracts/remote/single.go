@@ -119,7 +119,7 @@ func (c *Connections) fileHash() string {
 	return from.hash
 }
 
-// pokeAll has all kubeconfigs read again.
+// pokeAll triggers another read of all kubeconfigs.
 func (c *Connections) pokeAll() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

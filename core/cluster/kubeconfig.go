@@ -33,14 +33,14 @@ const lookForAuthority = 30 * time.Second
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;get;list;patch;watch
 
-// kubeconfigs are the Secrets of which it is known when they are to be looked at again, so that not every reconcile reads them. What
+// kubeconfigs are the Secrets of which it is known when they are to be read again, so that not every reconcile reads them. What
 // happens to a Secret makes it forgotten.
 type kubeconfigs struct {
 	mu   sync.Mutex
 	next map[types.NamespacedName]time.Time
 }
 
-// forget has the Secrets of a Cluster read again.
+// forget causes the Secrets of a Cluster to be read again.
 func (k *kubeconfigs) forget(cluster types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -37,7 +37,7 @@ type forcing struct {
 	rest time.Duration
 }
 
-// deadline has the Machine reconciled again when the drain becomes a forced one.
+// deadline requeues the Machine for when the drain becomes a forced one.
 func (f forcing) deadline() outcome.Outcome {
 	if f.rest <= 0 {
 		return outcome.Continue()

@@ -54,8 +54,8 @@ func TestTwoInfrastructureObjectsWithOneProviderID(t *testing.T) {
 	}
 }
 
-// TestTheOtherMachineGetsTheNodeWhenTheFirstIsGone: who lost is woken by the end of who has won. What its infrastructure reports
-// now counts more than what that of the other has reported before it went, so the Node is left to it.
+// TestTheOtherMachineGetsTheNodeWhenTheFirstIsGone: the Machine that lost is enqueued when the winner is deleted. What its infrastructure
+// reports now counts more than what that of the other has reported before it went, so the Node is left to it.
 func TestTheOtherMachineGetsTheNodeWhenTheFirstIsGone(t *testing.T) {
 	t.Parallel()
 	a := newFixture(t, version.V1Beta2)

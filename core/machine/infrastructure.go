@@ -131,7 +131,7 @@ func (s *scope) keepAddresses() {
 	}
 }
 
-// unrecorded reports whether the infrastructure object, which is about to be deleted, has told what the Machine does not record yet and
+// unrecorded reports whether the infrastructure object, which is about to be deleted, has reported what the Machine does not record yet and
 // the Node is found by.
 func (s *scope) unrecorded() bool {
 	return s.Object.Spec.ProviderID != s.Original.Spec.ProviderID ||

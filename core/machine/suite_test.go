@@ -141,7 +141,7 @@ func (f *fixture) awaitsNothing() {
 	}).WithTimeout(timeout).Should(Succeed(), "the controller should come to rest")
 }
 
-// wakesNobody sees that a change has no Machine of the test reconciled. One that is reconciled by itself meanwhile, at a deadline from its
+// wakesNobody checks that a change enqueues no Machine of the test. One that is reconciled by itself meanwhile, at a deadline from its
 // creation, is no reason to fail: the change is repeated then.
 func (f *fixture) wakesNobody(change func()) {
 	f.t.Helper()

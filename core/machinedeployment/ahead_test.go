@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestAwaitCache: a deployment is looked at again while a set that has observed its generation has counted other Machines than were read.
+// TestAwaitCache: a deployment is requeued while a set that has observed its generation has counted other Machines than were read.
 func TestAwaitCache(t *testing.T) {
 	counts := func(n int32) func(*scope) {
 		return func(s *scope) { s.current.Status.Replicas = ptr.To(n) }

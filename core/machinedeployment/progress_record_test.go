@@ -144,7 +144,7 @@ func TestProgressAsRecorded(t *testing.T) {
 	}
 }
 
-// TestProgressUnderWay: something is missing, and the controller goes on working on it.
+// TestProgressUnderWay: something is missing, and the controller continues to work on it.
 func TestProgressUnderWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scope)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// healthyMessage is the message of HealthCheckSucceeded=True. It tells our condition from that of others, and does not name the
+	// healthyMessage is the message of HealthCheckSucceeded=True. It distinguishes our condition from that of others, and does not name the
 	// policies: another one would be a write to each Machine.
 	healthyMessage = "Judged by MachineHealthChecks or the default policy"
 	// checkPrefix begins the messages about what a MachineHealthCheck has found.

@@ -210,7 +210,7 @@ func (r *Reconciler) confirm(s *round) {
 	}
 }
 
-// readNode has the Node of a Machine read, and holds the Machine meanwhile.
+// readNode starts a read of the Node of a Machine, and holds the Machine meanwhile.
 func (r *Reconciler) readNode(s *round, t *target, q nodeQuery) {
 	l := s.liveReads[t.UID]
 	if l == nil || l.nodeQuery != q || !l.done.IsZero() && !s.now.Before(l.done.Add(liveReadTTL)) {

@@ -36,7 +36,7 @@ func (w *world) target() *coretest.HangingTarget {
 	return target
 }
 
-// reads tells the live reads of the Node of a Machine from other requests.
+// reads distinguishes the live reads of the Node of a Machine from other requests.
 func (w *world) reads(machine string) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/"+w.nodeName(machine))
@@ -84,8 +84,8 @@ func TestANodeThatIsWellAndIllInTheCache(t *testing.T) {
 }
 
 // TestANodeThatIsThereAndGoneInTheCache: the read that comes before its Machine is marked for remediation hangs. That holds up no Machine
-// of another Cluster, and is said with numbers and one event. Then the read finds the Node, and nothing is marked for remediation, although
-// the cache does not have it.
+// of another Cluster, and is reported with numbers and one event. Then the read finds the Node, and nothing is marked for remediation,
+// although the cache does not have it.
 func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	w := newWorld(t)
 	target := w.target()
@@ -159,8 +159,8 @@ func TestANodeThatMayNotBeRead(t *testing.T) {
 	w.G.Expect(w.conditionOf("a", owner)).To(BeEmpty())
 }
 
-// TestNodesThatCannotBeReadAreCounted: too few Machines are known to be healthy, and nothing can be read. That is said with the number of
-// Machines, the cause, the metric and one event.
+// TestNodesThatCannotBeReadAreCounted: too few Machines are known to be healthy, and nothing can be read. That is reported with the number
+// of Machines, the cause, the metric and one event.
 func TestNodesThatCannotBeReadAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.kubeconfig = []byte("none")
@@ -199,7 +199,7 @@ func (w *world) kubeconfigWith(verbs ...string) []byte {
 	return content
 }
 
-// TestANodeThatTheCacheHasNotSeen: a Machine has had no Node for too long by a cache that a watch does not tell of one.
+// TestANodeThatTheCacheHasNotSeen: a Machine has had no Node for too long by a cache whose watch does not deliver one.
 func TestANodeThatTheCacheHasNotSeen(t *testing.T) {
 	w := newWorld(t)
 	target := w.target()

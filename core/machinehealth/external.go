@@ -104,7 +104,7 @@ func requested(c *metav1.Condition) bool {
 		c.Reason != clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
 }
 
-// request creates the request for a Machine, named as the Machine, which owns it, unless one that was made before is still there: what
+// request creates the request for a Machine, named as the Machine, which owns it, unless one that was created before is still there: what
 // that has come to is its controller's to say.
 func (r *Reconciler) request(
 	ctx context.Context,
@@ -151,7 +151,7 @@ func (t *target) setRequestCondition(reason, message string) {
 	t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
 }
 
-// requestSeen has the request watched, or looked for again after a while.
+// requestSeen watches the request, or looks for it again after a while.
 func (r *Reconciler) requestSeen(s *round, t *target, by *check) {
 	s.histories.checked[t.UID] = s.now
 	if !r.requests.watch(requestKindOf(by.MachineHealthCheck), s.key, s.now) {
@@ -171,8 +171,8 @@ func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (b
 	return err == nil && ownedBy(found, t.Machine), errors.Wrapf(err, "reading %s %s", found.Kind, t.Name)
 }
 
-// create creates a request, unless it is there: this process, or one before it, may have created it and died before it said so. One of
-// another controller is not ours, whatever its name.
+// create creates a request, unless it is there: this process, or one before it, may have created it and died before it recorded that. One
+// of another controller is not ours, whatever its name.
 func (r *Reconciler) create(ctx context.Context, t *target, object *unstructured.Unstructured) error {
 	err := r.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {

@@ -73,7 +73,7 @@ func TestAMachineThatCannotBeConfirmed(t *testing.T) {
 	g.Expect(ask().Why).To(ContainSubstring("no connection"))
 }
 
-// TestAReadThatHasFailed is told at once: others have the turn meanwhile.
+// TestAReadThatHasFailed is reported at once: others have the turn meanwhile.
 func TestAReadThatHasFailed(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), err: errors.New("refused")}
 	r, s, ask, _ := granting(to)
@@ -189,7 +189,7 @@ func TestAQuestionThatIsNotRepeated(t *testing.T) {
 	g.Expect(r.grants.of).To(BeEmpty())
 }
 
-// TestAMachineThatNobodyJudges: where no round comes to an end, as for a Cluster whose objects cannot be listed, anyone who asks is told
+// TestAMachineThatNobodyJudges: where no round comes to an end, as for a Cluster whose objects cannot be listed, a caller learns
 // that.
 func TestAMachineThatNobodyJudges(t *testing.T) {
 	g := NewWithT(t)

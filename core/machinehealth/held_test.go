@@ -21,8 +21,8 @@ import (
 )
 
 // TestAFreezeHandsNothingOver to those who know nothing of it: neither what an annotation demands nor an instance that no longer exists,
-// which need no time to be judged, has a request of external remediation made or a control plane asked. A MachineSet is asked, as it says
-// itself that it waits. What is held back is said with the reason, once by an event, and made up for at the end.
+// which need no time to be judged, leads to a request of external remediation or to a control plane. A MachineSet is asked, as it says
+// itself that it waits. What is held back is reported with the reason, once by an event, and done at the end.
 func TestAFreezeHandsNothingOver(t *testing.T) {
 	w := newWorld(t)
 	stop := &frozen{

@@ -72,7 +72,7 @@ func TestANodeThatIsGone(t *testing.T) {
 }
 
 // TestTooManyUnhealthy: above the limit no Machine is marked for remediation, and one that was and has not been begun is unmarked, and that
-// is said with the numbers and one event.
+// is reported with the numbers and one event.
 func TestTooManyUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c"} {

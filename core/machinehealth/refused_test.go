@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/machinehealthcheck"
 )
 
-// TestARefusedWriteIsReported in the API server's words, stops none of the others, and is made up for.
+// TestARefusedWriteIsReported in the API server's words, stops none of the others, and is repeated later.
 func TestARefusedWriteIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")

@@ -88,7 +88,7 @@ type target struct {
 	// held means that it is not marked for remediation before its Node was read. unread is why it cannot be; "" while there is still time.
 	held   bool
 	unread string
-	// requestGone means that its request of external remediation, which was made, is not there by the cache.
+	// requestGone means that its request of external remediation, which was created, is missing in the cache.
 	requestGone bool
 	// external is what the condition ExternallyRemediated is to say; nil to leave it.
 	external *metav1.Condition
@@ -196,7 +196,7 @@ func (s *round) resting() bool {
 	return s.cluster == nil || !s.cluster.DeletionTimestamp.IsZero() || ptr.Deref(s.cluster.Spec.Paused, false)
 }
 
-// wakeAt has the Cluster reconciled again at a time; zero is never.
+// wakeAt requeues the Cluster for a time; zero is never.
 func (s *round) wakeAt(at time.Time) {
 	if !at.IsZero() && (s.next.IsZero() || at.Before(s.next)) {
 		s.next = at

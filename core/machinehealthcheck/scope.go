@@ -48,7 +48,7 @@ func (s *scope) pausedBy() []string { return paused.By(s.Original, s.cluster) }
 
 func (s *scope) paused() bool { return len(s.pausedBy()) > 0 }
 
-// takeResult takes the latest result, if it is about the object and its spec as they are now. Another one wakes it.
+// takeResult takes the latest result, if it is about the object and its spec as they are now. Another one enqueues it.
 func (r *Reconciler) takeResult(_ context.Context, s *scope) outcome.Outcome {
 	result, known := r.Results.Get(s.Key())
 	if !known || result.UID != s.Original.UID || result.Generation != s.Original.Generation {

@@ -121,7 +121,7 @@ func claimMessage(a adoption, by string) string {
 }
 
 // askHolders asks who has the instances of adoptions, and notes it: the condition reports it for as long as that is so. What the API
-// server has said lately counts, since it is asked once more before an infrastructure machine is created. There is no event when an
+// server has answered lately counts, since it is asked once more before an infrastructure machine is created. There is no event when an
 // instance becomes free, so the set is requeued.
 func (r *Reconciler) askHolders(ctx context.Context, s *scope, listed []adoption) outcome.Outcome {
 	by, err := r.rivals(ctx, s, listed)

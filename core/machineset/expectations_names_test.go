@@ -56,7 +56,7 @@ func TestExpectationsKnowWhatTheyKnow(t *testing.T) {
 	g.Expect(metadataOnly(Machine("a"))).To(BeFalse())
 }
 
-// TestExpectationsTakeNamesOutOfUse: a name is not used again once a Machine of that name is known, whoever has created it and whoever
+// TestExpectationsTakeNamesOutOfUse: a name is not used again once a Machine of that name is known, whatever has created it and whatever
 // shows it.
 func TestExpectationsTakeNamesOutOfUse(t *testing.T) {
 	names := []reservedName{{"bcdfg", 0, "a"}, {"bcdfg", 1, "b"}, {"bcdfg", 2, "c"}}

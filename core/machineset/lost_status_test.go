@@ -46,7 +46,7 @@ func (l *lostStatus) wrap(inner client.WithWatch) client.Client {
 }
 
 // TestAStatusWhoseAnswerIsLost: before the cache shows the patch, the Machine is again as it was, so that the next reconcile finds what it
-// computes in the cache and writes nothing. The event of the patch, which has an own status alone, wakes another one.
+// computes in the cache and writes nothing. The event of the patch, which changes only the own status, triggers another one.
 func TestAStatusWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -140,7 +140,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// confirm has the API server asked which Machines there are and how they are marked, whatever was known before: once
+// confirm asks the API server which Machines there are and how they are marked, whatever was known before: once
 // before a scale-down, since what lowered the number of replicas has chosen the Machines to go a moment ago.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) error {
 	r.expectations.invalidate(s.Object.UID)

@@ -74,7 +74,7 @@ type Reconciler struct {
 	expectations expectations
 	// pace spaces the reconciles that events of Machines request.
 	pace pace
-	// holders has what the API server has said of instances that are to be adopted.
+	// holders has what the API server has answered about instances that are to be adopted.
 	holders holderMemory
 	// slots bound how many Machines of a deployment are remediated at once.
 	slots remediation.Slots

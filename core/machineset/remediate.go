@@ -121,7 +121,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	return end
 }
 
-// hold notes which Machines are not replaced now, and returns them by what is to be said of them.
+// hold notes which Machines are not replaced now, and returns them by what is to be reported of them.
 func (s *scope) hold(blocked []remediation.Result, byName map[string]*clusterv1.Machine) map[string][]*clusterv1.Machine {
 	deferred := map[string][]*clusterv1.Machine{}
 	for _, result := range blocked {

@@ -16,7 +16,7 @@ const (
 	FrozenReason = "Frozen"
 	// InvalidLimitReason means that a setting cannot be read; the message names it and the remedy.
 	InvalidLimitReason = "InvalidLimit"
-	// UnreadReason means that the API server has not said, since the core began, what is in flight in the Cluster.
+	// UnreadReason means that the API server has not answered, since the core began, what is in flight in the Cluster.
 	UnreadReason = "Unread"
 	// TooManyUnhealthyReason means that more Machines of the Cluster are unhealthy than --remediation-stop-above allows.
 	TooManyUnhealthyReason = "TooManyUnhealthy"

@@ -65,7 +65,7 @@ func (s *simulation) addSet(group *simGroup, replicas int) *simSet {
 }
 
 // create makes a Machine: in its failure domain, or in the zone with the fewest that has room. What it replaces is known by the
-// annotation; whoever forgets that has it noted here all the same.
+// annotation; even if that is forgotten it is recorded here.
 func (s *simulation) create(set *simSet, record string) *simMachine {
 	s.serial++
 	s.bought++

@@ -62,7 +62,7 @@ type simMachine struct {
 	// handedAt is when it was found unhealthy, condemned when its replacement was recorded, and next the number of the retry that this is.
 	handedAt, condemned time.Time
 	next                int
-	// replacement means that it was made for one that was condemned: after is when that was, chain which retry it is.
+	// replacement means that it was created for one that was condemned: after is when that was, chain which retry it is.
 	replacement bool
 	chain       int
 	after       time.Time
@@ -119,7 +119,7 @@ type simulation struct {
 	cloudDown, broken      bool
 	zoneDown, zones        int
 
-	// bought counts the Machines made after the start, rolled those that rollouts make; serial names them. most is how many there were
+	// bought counts the Machines created after the start, rolled those that rollouts create; serial names them. most is how many there were
 	// at most since nothing was in flight.
 	bought, rolled, serial, most int
 	// misjudged counts what a process could not know better that began when its clock was wrong.
@@ -178,7 +178,7 @@ func isTrue(machine *clusterv1.Machine, kind string) bool {
 	return slices.ContainsFunc(machine.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
 }
 
-// note tells what has happened, when a seed is repeated.
+// note prints what has happened, when a seed is repeated.
 func (s *simulation) note(format string, args ...any) {
 	if tracing {
 		fmt.Printf("%s: %s\n", s.now.Sub(Epoch), fmt.Sprintf(format, args...))

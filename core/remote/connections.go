@@ -29,7 +29,7 @@ func New(options shared.Options) *Connections {
 	return c
 }
 
-// renew has the Nodes of a cluster read again when it answers probes again.
+// renew reads the Nodes of a cluster again when it answers probes again.
 func (c *Connections) renew(cluster types.NamespacedName) {
 	connection, err := c.Get(cluster)
 	if err != nil {

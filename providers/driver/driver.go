@@ -29,7 +29,7 @@ type Object interface {
 //
 // Errors are *Error with a class where the cloud's answer allows one; any other error means that the
 // outcome is unknown. In particular, an error of a class other than Unknown and NotFound from Create promises
-// that the call made no instance and never will.
+// that the call created no instance and never will.
 //
 // Observe, Delete and Cleanup take handles of one scope, at least one and at most Traits().BatchSize,
 // and answer about each of them in the order of the handles. They should make one call for all. What a handle leads to may be
@@ -153,7 +153,7 @@ type Remarker interface {
 	Remark(ctx context.Context, scope Scope, handles []Handle, lineage string) []error
 }
 
-// LeftoverLister is implemented by drivers of clouds where something may outlive the instance that it was made with: disks, network
+// LeftoverLister is implemented by drivers of clouds where something may outlive the instance that it was created with: disks, network
 // interfaces, addresses. Its calls are of kind CallList.
 type LeftoverLister interface {
 	// ListLeftovers returns what carries a mark, by whatever installation, is no instance and is used by nothing. It may return an
@@ -169,7 +169,7 @@ type Leftover struct {
 	OwnerUID types.UID
 	Owner    string
 	Lineage  string
-	// Created is when it was made; zero if the cloud does not say.
+	// Created is when it was created; zero if the cloud does not report it.
 	Created time.Time
 }
 

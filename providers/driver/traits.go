@@ -20,7 +20,7 @@ type Traits struct {
 	// one, if its spec allows that; else it waits for the name.
 	NamesByDomain bool
 
-	// StrongReads is true if Observe sees whatever an earlier call has made. Then absence counts at once, else only
+	// StrongReads is true if Observe sees whatever an earlier call has created. Then absence counts at once, else only
 	// after the visibility grace, unless the instance was seen before or was ended by the kit.
 	StrongReads bool
 

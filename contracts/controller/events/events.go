@@ -34,7 +34,7 @@ type Provider interface {
 }
 
 // For returns the manager's recorder for a controller, which cuts the notes of events. Nothing else calls GetEventRecorder; a lint rule
-// holds that.
+// checks that.
 func For(mgr Provider, name string) events.EventRecorder {
 	return Within(mgr.GetEventRecorder(name)) //nolint:forbidigo // the one place
 }

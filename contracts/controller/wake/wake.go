@@ -19,10 +19,10 @@ type Waker struct{ typed Typed[reconcile.Request] }
 // New returns a Waker.
 func New() *Waker { return &Waker{} }
 
-// Enqueue has the object reconciled. It does not block.
+// Enqueue enqueues the object. It does not block.
 func (w *Waker) Enqueue(key types.NamespacedName) { w.EnqueueAfter(key, 0) }
 
-// EnqueueAfter has the object reconciled after a while. It does not block; before the controller has started the time does not
+// EnqueueAfter enqueues the object after a while. It does not block; before the controller has started the time does not
 // count.
 func (w *Waker) EnqueueAfter(key types.NamespacedName, after time.Duration) {
 	w.typed.EnqueueAfter(reconcile.Request{NamespacedName: key}, after)
@@ -38,10 +38,10 @@ type Typed[R comparable] struct {
 	pending map[R]struct{}
 }
 
-// Enqueue has the request reconciled. It does not block.
+// Enqueue enqueues the request. It does not block.
 func (w *Typed[R]) Enqueue(request R) { w.EnqueueAfter(request, 0) }
 
-// EnqueueAfter has the request reconciled after a while. It does not block; before the controller has started the time does not
+// EnqueueAfter enqueues the request after a while. It does not block; before the controller has started the time does not
 // count.
 func (w *Typed[R]) EnqueueAfter(request R, after time.Duration) {
 	w.mu.Lock()

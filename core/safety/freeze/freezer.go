@@ -25,7 +25,7 @@ type Freezer struct {
 	options Options
 	clock   clock.PassiveClock
 	targets Targets
-	// read reads a Cluster for what the previous core has said of it; nil if nothing is to be recalled. The mutex is not held.
+	// read reads a Cluster for what the previous core has reported of it; nil if nothing is to be recalled. The mutex is not held.
 	read func(client.ObjectKey, *target)
 
 	mutex   sync.Mutex
@@ -58,11 +58,11 @@ type target struct {
 	dismissal time.Time
 	// recalled means that it did not answer, or had not for long, when the previous core ended: the grace begins with its first answer.
 	recalled bool
-	// unread means that it is not known yet what the previous core has said, reading that it is being read.
+	// unread means that it is not known yet what the previous core has reported, reading that it is being read.
 	unread, reading bool
 	// later means that the Cluster was created after this process has started, young that it was less than the timeout before a caller asked.
 	later, young bool
-	// before is what the previous core has said of a time without a core, if it ended within the grace; nil for nothing.
+	// before is what the previous core has reported of a time without a core, if it ended within the grace; nil for nothing.
 	before *start
 }
 

@@ -15,7 +15,7 @@ import (
 // recallTimeout bounds one attempt at reading a Cluster from the cache, which may not have been filled yet.
 const recallTimeout = time.Second
 
-// Recall has the freezer read each Cluster, when it is first asked about it, for what the previous core has said of it. Otherwise the
+// Recall has the freezer read each Cluster, when it is first asked about it, for what the previous core has reported of it. Otherwise the
 // end of a core would end the freeze, and Nodes that could not report would be judged:
 //
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
@@ -33,7 +33,8 @@ func (f *Freezer) RecallAtOnce(reader client.Reader) {
 	f.read = func(key client.ObjectKey, of *target) { f.attempt(context.Background(), reader, key, of) }
 }
 
-// begin has a Cluster read unless it was, and returns what is known of it. If it turns out at once not to be there, that is kept no more.
+// begin starts a read of a Cluster unless one was started, and returns what is known of it. If it turns out at once not to be there, that
+// is kept no more.
 func (f *Freezer) begin(key client.ObjectKey) *target {
 	f.mutex.Lock()
 	of := f.cluster(key)

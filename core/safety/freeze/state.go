@@ -20,8 +20,8 @@ type State struct {
 	// Routine means that each start of this core begins so, since it competes for no lease and so never knows of the time before: then it
 	// is not worth a condition, which each restart would write to each Cluster.
 	Routine bool
-	// Unread means that it is not known yet what the previous core has said of the Cluster, or whether the API server of the target cluster
-	// had answered before this process began. A condition stays as it is until then.
+	// Unread means that it is not known yet what the previous core has reported of the Cluster, or whether the API server of the target
+	// cluster had answered before this process began. A condition stays as it is until then.
 	Unread bool
 	// Next is, while nothing is frozen, when that changes unless an API server answers before; zero if that cannot be foreseen.
 	Next time.Time

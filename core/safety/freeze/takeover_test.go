@@ -11,7 +11,7 @@ import (
 )
 
 // takesOver is a process that has been on standby for a day: nothing asked it about the Cluster, which was created meanwhile, and of which
-// the core before has said that, ten minutes ago.
+// the previous core reported that, ten minutes ago.
 func takesOver(reason, message string) *world {
 	w := newWorld(0)
 	w.clock.Step(24 * time.Hour)

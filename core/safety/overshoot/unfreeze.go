@@ -25,7 +25,7 @@ func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, l
 }
 
 // unfreezeSet handles a request for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
-// whether that is frozen: the label of the set is a copy, which a user may have removed, which may not be made yet, or be
+// whether that is frozen: the label of the set is a copy, which a user may have removed, which may not be written yet, or be
 // there still; and there is none at all where that of the MachineDeployment was refused.
 func (r *Reconciler) unfreezeSet(ctx context.Context, set client.Object) error {
 	deployment, err := r.deploymentOf(ctx, set)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestUnfreezingASetOfADeployment: what the deployment is decides, whatever label the set has: while that is frozen nothing ends, nothing
-// says that it did, and it is said where to ask.
+// says that it did, and the message says where to ask.
 func TestUnfreezingASetOfADeployment(t *testing.T) {
 	t.Parallel()
 	const by = `"by-me"`

@@ -49,7 +49,7 @@ func takenBack[M driver.Object](t *testing.T, p Provider[M]) {
 		l.cloud.TakeBack(l.machines()[0])
 		l.await(15*time.Minute, "it says so", func() bool {
 			reason := l.reason()
-			return reason == driverv1.InstanceInterruptedReason || reason == driverv1.InstanceVanishedReason // Of one that is deleted nothing tells.
+			return reason == driverv1.InstanceInterruptedReason || reason == driverv1.InstanceVanishedReason // A deleted one is not reported.
 		})
 		l.isNotLaunchedAgain(calls)
 		l.remove()

@@ -28,7 +28,7 @@ type participant interface {
 }
 
 // Together runs the providers of several clouds at the same time, each with some machines, while things go wrong in all of them:
-// requests, calls, processes, capacity, credentials, machines. In the end nothing was made twice, and nothing is left in any cloud. Each
+// requests, calls, processes, capacity, credentials, machines. In the end nothing was created twice, and nothing is left in any cloud. Each
 // seed is another life.
 func Together(t *testing.T, seed uint64, machines int, providers ...Participant) {
 	t.Helper()

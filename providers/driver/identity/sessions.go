@@ -60,7 +60,7 @@ type entry[S any] struct {
 	session S
 	err     error
 	open    bool
-	// until is when the version is to be looked at again.
+	// until is when the version is to be read again.
 	until time.Time
 
 	mu sync.Mutex
@@ -119,7 +119,7 @@ func (s *Sessions[I, S]) refresh(ctx context.Context, id I, e *entry[S]) {
 	secret, err := s.readSecret(ctx, id)
 	switch {
 	case err != nil && AsInvalid(err) == nil && same && e.open:
-		e.until = now.Add(retryAfter) // The API server fails: what it said last holds.
+		e.until = now.Add(retryAfter) // The API server fails: its last answer holds.
 		return
 	case err != nil:
 		e.fail(at, err, now)

@@ -70,7 +70,7 @@ func (r *Reconciler[M]) grantedFor(s *scope[M]) time.Duration {
 	return granted.at.Add(r.Options.VisibilityGrace).Sub(s.Now)
 }
 
-// explainUnfinished explains what the instance lacks and why. The instance runs, so that what a launch is told does not always fit.
+// explainUnfinished explains what the instance lacks and why. The instance runs, so that the explanation of a launch does not always fit.
 func explainUnfinished(lacking string, err error) *explanation {
 	why := explain(err)
 	switch driver.ClassOf(err) {

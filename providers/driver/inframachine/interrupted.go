@@ -134,7 +134,7 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 	}
 }
 
-// retry notes why the Machine is kept for now; an event tells it once.
+// retry notes why the Machine is kept for now; an event reports it once.
 func (r *Reconciler[M]) retry(s *scope[M], i *interruption, why string) {
 	i.next = s.Now.Add(min(firstDeletionRetry<<min(i.retries, 10), longestDeletionRetry))
 	i.retries++

@@ -16,7 +16,7 @@ import (
 	"millwright.dev/providers/driver/inventory"
 )
 
-// What this process was told counts for one object and instance, while there is time, and once.
+// What was reported to this process counts for one object and instance, while there is time, and once.
 func TestInterrupted(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)

@@ -199,7 +199,7 @@ func (r *Reconciler[M]) mayHaveLeft(s *scope[M]) bool {
 	return s.launched.Ended > 0 || !r.traits.CleanRefusals
 }
 
-// mayRelaunch returns whether the instance is the one that this object's latest attempt made, and its Machine wants one and has
+// mayRelaunch returns whether the instance is the one that this object's latest attempt created, and its Machine wants one and has
 // none yet: a Machine never gets another provider ID.
 func (r *Reconciler[M]) mayRelaunch(s *scope[M], i driver.Instance) bool {
 	return s.launchedErr == nil && s.launched.Placement != "" && (i.Token == s.launched.token(s.Key().String()) || i.ProviderID == "") &&

@@ -50,7 +50,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcom
 }
 
 // ensureFinalizer adds the finalizer to an object that came with a provider ID: moved here, restored from
-// a backup, or made manually for an instance that exists. The record keeps the UID that such an instance is marked with.
+// a backup, or created manually for an instance that exists. The record keeps the UID that such an instance is marked with.
 func (r *Reconciler[M]) ensureFinalizer(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if controllerutil.ContainsFinalizer(s.Object, Finalizer) {
 		return outcome.Continue()

@@ -98,7 +98,7 @@ type Reconciler[M driver.Object] struct {
 	taken noted[[]string]
 	// refused are the fallback types that the cloud has refused for an object.
 	refused noted[refusedTypes]
-	// interrupted is what this process was told that the cloud takes back.
+	// interrupted is what the cloud takes back, as reported to this process.
 	interrupted noted[interruption]
 	// unusable are the objects whose bootstrap data could not be used when it was last read.
 	unusable noted[bool]

@@ -27,7 +27,7 @@ var (
 
 // launchRecord is what must be known of a launch after a crash. It is written before each call of
 // Create, so that a call whose answer is lost is repeated with the same token and placement, and
-// after each call that certainly made no instance.
+// after each call that certainly created no instance.
 type launchRecord struct {
 	// UID that the object had at its first launch. Instances are marked with it.
 	UID types.UID `json:"uid,omitempty"`
@@ -48,7 +48,7 @@ type launchRecord struct {
 	Failed driver.Class `json:"failed,omitempty"`
 	// FirstCall and LastCall are when Create was first and last called in this attempt with an outcome
 	// that is not known; once the instance is recorded, LastCall is when the cloud answered with it. Both are unset while it
-	// is certain that the attempt has made no instance.
+	// is certain that the attempt has created no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
 	// UserDataRemoved is true once stored user data was removed and is not needed any more.
@@ -118,7 +118,7 @@ func (r launchRecord) answered(now time.Time) launchRecord {
 	return r
 }
 
-// rejected returns the record to be persisted after a call that made no instance.
+// rejected returns the record to be persisted after a call that created no instance.
 func (r launchRecord) rejected() launchRecord {
 	r.FirstCall, r.LastCall = nil, nil
 	return r
@@ -139,7 +139,7 @@ func (r launchRecord) afterEnded() launchRecord {
 // after returns the record to be persisted after a call failed. uncertain is true if an earlier call of
 // the same attempt had an unknown outcome.
 //
-// A refusal proves that this call made no instance, and nothing about an earlier one: limits and
+// A refusal proves that this call created no instance, and nothing about an earlier one: limits and
 // permissions are checked before tokens. Only a lack of capacity proves both, since a token that has
 // made an instance returns it; even that counts only when the instance would have shown up by now.
 func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time.Duration) launchRecord {

@@ -21,7 +21,7 @@ func (w *simWorld) machine(change func(*clusterv1.Machine)) {
 	w.Server().Change(simulation.MachineID(simName), func(m client.Object) { change(m.(*clusterv1.Machine)) })
 }
 
-// TestAnInterruptedMachine: what the provider's process is told that the cloud takes back has its Machine deleted within seconds, if a
+// TestAnInterruptedMachine: an interruption that is reported to the provider's process has the Machine deleted within seconds, if a
 // MachineSet replaces it and the cloud shows the instance as the object's and one to be taken back. All others stay, and say why.
 func TestAnInterruptedMachine(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -120,7 +120,7 @@ func reachableOf(obj *examplev1.ExampleMachine) string {
 	return string(c.Status) + ": " + c.Reason + ": " + c.Message
 }
 
-// called is told of each call to the cloud before it takes effect.
+// called is called for each call to the cloud before it takes effect.
 func (w *simWorld) called(p *simProcess, c simulation.Call) {
 	if strings.HasPrefix(c.Name, "List") {
 		return
@@ -137,7 +137,7 @@ func (w *simWorld) called(p *simProcess, c simulation.Call) {
 	}
 }
 
-// answered is told of each call once it has taken effect.
+// answered is called for each call once it has taken effect.
 func (w *simWorld) answered(p *simProcess, c simulation.Call, response *http.Response) {
 	machines := w.cloud.Machines(simAccount, mark())
 	count := w.cloud.Count(simAccount, instance.LabelOwner, simOwner)

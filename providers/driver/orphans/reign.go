@@ -210,7 +210,7 @@ func (r *Reign) interrupted(found *corev1.ConfigMap) string {
 }
 
 // missing are the objects that no longer exist although they were launched since the latest scan and not released by this process: a user
-// has removed them by force, or a backup was restored that was made after that scan, which the record does not show. r.mu is held.
+// has removed them by force, or a backup was restored that was taken after that scan, which the record does not show. r.mu is held.
 func (r *Reign) missing(began time.Time, here func(types.UID) bool) map[types.UID]marking {
 	gone := map[types.UID]marking{}
 	for object, m := range r.marked {

@@ -35,7 +35,7 @@ type Network[M driver.Object] struct {
 	// Failure is the answer of a cloud that fails, with status 500 after the effect or 503 before it. Default: an answer that is not the
 	// API's.
 	Failure func(r *http.Request, status int) *http.Response
-	// Called is told of each call before it takes effect, Answered once it has. Both may be nil.
+	// Called is called for each call before it takes effect, Answered once it has. Both may be nil.
 	Called   func(*Process[M], Call)
 	Answered func(*Process[M], Call, *http.Response)
 }
@@ -53,7 +53,7 @@ type World[M driver.Object] struct {
 	// Options of the reconciler, and how many workers it has.
 	Options inframachine.Options
 	Workers int
-	// Committed is told of each version of an object, with the world's lock; before or after is nil where there was or is none. It may be
+	// Committed is called for each version of an object, with the world's lock; before or after is nil where there was or is none. It may be
 	// nil.
 	Committed func(s *Server[M], id ID, before, after client.Object)
 	// CrashAt is the number of the request or call, from 0, at which the process exits; -1 for none. CrashWhen is "before" or "after" its
