@@ -140,7 +140,8 @@ func (k *Kinds) ready(current *informer, waiter reconcile.Request) error {
 
 // watch begins to watch a kind; the mutex is held.
 func (k *Kinds) watch(current *informer) (*kind, error) {
-	// A source of the informer itself, not of the kind: that would get another one once this has ended, and wait for it.
+	// A source of the informer itself, not of the kind: that would get another one once this has ended, and wait for it. And its handler
+	// would come a moment after the objects have been read: what was read by then and ends is no event to it.
 	events := &source.Informer{Informer: current.Informer, Handler: k.handler, Predicates: []predicate.Predicate{Changed()}}
 	if err := k.controller.Watch(events); err != nil {
 		return nil, errors.Wrapf(err, "watching %s", current.gvk)
