@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -114,6 +115,44 @@ func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 	g.Expect(r.waitingForSlots(is("ns", remediating, well, Deleting), nil, false)).To(HaveLen(1), "it was healthy again before its end")
 	wait()
 	g.Expect(r.waitingForSlots(&clusterv1.MachineSet{}, nil, true)).To(BeEmpty(), "no Machine")
+}
+
+// TestAllThatMakesRoomWakes: whatever change of a Machine ends a place that is held, or leaves fewer unhealthy, wakes those that wait,
+// also when the Machine goes on to count for something else.
+func TestAllThatMakesRoomWakes(t *testing.T) {
+	changes := []func(*clusterv1.Machine){Deleting, handed, remediating, replacing("x", 0)}
+	var states []*clusterv1.Machine
+	for mask := range 1 << len(changes) {
+		m := Machine("m")
+		m.Namespace = "ns"
+		for i, change := range changes {
+			if mask&(1<<i) != 0 {
+				change(m)
+			}
+		}
+		states = append(states, m)
+	}
+	counts := func(m *clusterv1.Machine) (held, unhealthy int) {
+		set := validSet()
+		view := remediation.ViewOf([]remediation.Owned{{MachineSet: set, Machines: []*clusterv1.Machine{m}}}, nil)
+		return len(view.Flights[remediation.GroupOf(set)].Held), view.Unhealthy
+	}
+	for _, before := range states {
+		for _, after := range states {
+			var r Reconciler
+			r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
+			held, unhealthy := counts(before)
+			heldAfter, unhealthyAfter := counts(after)
+			if heldAfter < held || unhealthyAfter < unhealthy {
+				NewWithT(t).Expect(r.waitingForSlots(before, after, false)).To(HaveLen(1), "%s -> %s", describe(before), describe(after))
+			}
+		}
+	}
+}
+
+func describe(m *clusterv1.Machine) string {
+	return fmt.Sprintf("deleting %t, unhealthy %t, leaving %t, coming %t",
+		!m.DeletionTimestamp.IsZero(), machines.FailedHealthCheck(m), remediation.Leaving(m), remediation.Coming(m))
 }
 
 // replacing makes a Machine one that replaces another.

@@ -55,24 +55,22 @@ func (w *waitList) wakeWhere(matches func(awaited string) bool) []types.Namespac
 	return woken
 }
 
-// waitingForSlots are the sets that may continue after a change of a Machine: the end of one that was replaced, or of a replacement, and
-// whatever makes an unhealthy one healthy. If the last that was seen of a Machine is not all there was, it may have been any of these.
+// waitingForSlots are the sets that may continue after a change of a Machine: the end of a place that it has held, or of its being unhealthy. It
+// may go on to count for the other. If the last that was seen of a Machine is not all there was, it may have been either.
 func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
 	machine, ok := before.(*clusterv1.Machine)
 	if !ok {
 		return nil
 	}
-	held := takesPart(machine)
-	if later, ok := after.(*clusterv1.Machine); ok && takesPart(later) == held {
-		return nil
-	}
-	if held || unknown {
+	later, ok := after.(*clusterv1.Machine)
+	ends := func(counts func(*clusterv1.Machine) bool) bool { return counts(machine) && !(ok && counts(later)) }
+	if unknown || ends(holdsPlace) || ends(machines.FailedHealthCheck) {
 		return r.forSlots.wake(machine.Namespace)
 	}
 	return nil
 }
 
-// takesPart reports whether a Machine counts for those that wait.
-func takesPart(machine *clusterv1.Machine) bool {
-	return remediation.Leaving(machine) || remediation.Coming(machine) || machines.FailedHealthCheck(machine)
+// holdsPlace reports whether a Machine takes up a place, as remediation.InFlight counts them: a replacement that is being deleted does not.
+func holdsPlace(machine *clusterv1.Machine) bool {
+	return remediation.Leaving(machine) || remediation.Coming(machine) && machine.DeletionTimestamp.IsZero()
 }
