@@ -251,18 +251,31 @@ func (r *Reconciler) enqueueRivals(ctx context.Context, queue workQueue, uid typ
 }
 
 // toDependents maps an event of a provider's object to the Machines that refer to it, and the deletion of a control plane to
-// those of its Cluster that are being deleted.
+// those of its Cluster that are being deleted. One without finalizers goes without having been seen being deleted.
 func (r *Reconciler) toDependents() handler.EventHandler {
+	mapped := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return r.dependents(ctx, obj, !obj.GetDeletionTimestamp().IsZero())
+	})
+	return handler.Funcs{
+		CreateFunc: mapped.Create, UpdateFunc: mapped.Update, GenericFunc: mapped.Generic,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workQueue) {
+			for _, request := range r.dependents(ctx, e.Object, true) {
+				queue.Add(request)
+			}
+		},
+	}
+}
+
+// dependents are the Machines that an object concerns, which is going or gone, or stays.
+func (r *Reconciler) dependents(ctx context.Context, obj client.Object, going bool) []reconcile.Request {
 	machines := func() client.ObjectList { return &clusterv1.MachineList{} }
 	clusters := func() client.ObjectList { return &clusterv1.ClusterList{} }
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		found := external.Referrers(ctx, r.Client, machines, obj)
-		if len(found) > 0 || obj.GetDeletionTimestamp().IsZero() {
-			return found
-		}
-		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
-			found = append(found, r.deletingOf(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name})...)
-		}
+	found := external.Referrers(ctx, r.Client, machines, obj)
+	if len(found) > 0 || !going {
 		return found
-	})
+	}
+	for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
+		found = append(found, r.deletingOf(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name})...)
+	}
+	return found
 }
