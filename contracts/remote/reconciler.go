@@ -46,7 +46,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if before, known := r.uids.Load(request.NamespacedName); known && before != cluster.UID {
 		r.disconnect(request.NamespacedName)
-		r.Connections.notify(request.NamespacedName)
 	}
 	switch {
 	case !predicates.MatchesWatchLabel(r.WatchFilter, cluster):
@@ -59,9 +58,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
+// disconnect ends the connection to a Cluster, and notifies those who have subscribed: what they have asked over it is not answered.
 func (r *Reconciler) disconnect(cluster types.NamespacedName) {
-	r.uids.Delete(cluster)
+	_, known := r.uids.LoadAndDelete(cluster)
 	r.Connections.Remove(cluster)
+	if known {
+		r.Connections.notify(cluster)
+	}
 }
 
 // ready reports whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.

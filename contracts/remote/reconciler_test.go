@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -73,6 +74,50 @@ func TestAClusterThatReplacesAnother(t *testing.T) {
 			reconcile()
 			g.Eventually(reason).Should(Equal(test.reason))
 			g.Eventually(notices).Should(Receive(Equal(key)), "whoever has used the first connection for the second Cluster looks again")
+		})
+	}
+}
+
+// TestTheEndOfAConnectionIsNoticed: whoever waits for an answer over a connection waits in vain once that was ended because the Cluster is
+// gone, or another manager's.
+func TestTheEndOfAConnectionIsNoticed(t *testing.T) {
+	for name, end := range map[string]func(client.Client, *clusterv1.Cluster) error{
+		"gone": func(home client.Client, cluster *clusterv1.Cluster) error { return home.Delete(t.Context(), cluster) },
+		"of another manager": func(home client.Client, cluster *clusterv1.Cluster) error {
+			cluster.Labels = map[string]string{clusterv1.WatchLabel: "other"}
+			return home.Update(t.Context(), cluster)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+			g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+			key := types.NamespacedName{Namespace: "default", Name: "c"}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "u"}}
+			cluster.Labels = map[string]string{clusterv1.WatchLabel: "own"}
+			home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build()
+			r := &Reconciler{Client: home, Connections: New(Options{Secrets: home, Scheme: scheme}), WatchFilter: "own"}
+			t.Cleanup(r.Connections.Close)
+			reconcile := func() {
+				_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			reason := func() string {
+				var not *NotConnectedError
+				_, err := r.Connections.Get(key)
+				g.Expect(errors.As(err, &not)).To(BeTrue())
+				return not.Reason
+			}
+			reconcile()
+			g.Eventually(reason).Should(Equal(KubeconfigMissing))
+			var reasons []string
+			r.Connections.OnConnectivity(func(types.NamespacedName) { reasons = append(reasons, reason()) })
+			g.Expect(end(home, cluster)).To(Succeed())
+			reconcile()
+			g.Expect(reasons).To(Equal([]string{NotDialledYet}))
+			reconcile()
+			g.Expect(reasons).To(HaveLen(1), "there was no connection any more")
 		})
 	}
 }
