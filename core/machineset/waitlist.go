@@ -63,7 +63,7 @@ func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) 
 		return nil
 	}
 	later, ok := after.(*clusterv1.Machine)
-	ends := func(counts func(*clusterv1.Machine) bool) bool { return counts(machine) && !(ok && counts(later)) }
+	ends := func(counts func(*clusterv1.Machine) bool) bool { return counts(machine) && (!ok || !counts(later)) }
 	if unknown || ends(holdsPlace) || ends(machines.FailedHealthCheck) {
 		return r.forSlots.wake(machine.Namespace)
 	}

@@ -22,6 +22,7 @@ const retryUnwatched = time.Minute
 
 // connect takes a client of the target cluster. Every connection and disconnection is an event.
 func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
+	r.unconnected.add(s.Key())
 	live, err := r.Targets.GetUncachedClient(ctx, clusterKey(s.machine))
 	var disconnected *remote.NotConnectedError
 	if errors.As(err, &disconnected) {
@@ -30,6 +31,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 			fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, r.remedy(disconnected, s.cluster.Name)),
 		)
 	}
+	r.unconnected.remove(s.Key())
 	if err != nil {
 		return outcome.FromError(err)
 	}

@@ -28,7 +28,7 @@ const maxCleanupPause = 30 * time.Second
 // beginDelete stops when the finalizer is removed already. What was created for the machine, in the target cluster and here, goes first
 // otherwise; see CleanupTimeout for a target cluster that cannot be reached.
 func (r *Reconciler) beginDelete(_ context.Context, s *scope) outcome.Outcome {
-	r.overdue.forget(s.Key()) // Nothing enqueues the object when it is gone.
+	r.forget(s.Key()) // Nothing enqueues the object when it is gone.
 	if !controllerutil.ContainsFinalizer(s.Object, bootstrapv1.Finalizer) {
 		s.skipSave = true
 		return outcome.Wait()

@@ -56,6 +56,8 @@ type Reconciler struct {
 
 	// overdue counts joins.
 	overdue overdue
+	// unconnected are those that wait for a connection.
+	unconnected unconnected
 	// turns bounds how many workers send requests to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
@@ -81,12 +83,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	config := &bootstrapv1.CloudConfig{}
 	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.overdue.forget(req.NamespacedName)
+			r.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", req)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, config) {
-		r.overdue.forget(req.NamespacedName)
+		r.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	s := r.newScope(config)
@@ -111,6 +113,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s.explain(result.Err())
 	return result.And(r.save(ctx, s)).Result()
+}
+
+// forget drops what is kept in memory of a CloudConfig.
+func (r *Reconciler) forget(config client.ObjectKey) {
+	r.overdue.forget(config)
+	r.unconnected.remove(config)
 }
 
 // ensureFinalizer keeps the CloudConfig until what was created for its Machine is removed.

@@ -65,34 +65,48 @@ func configOfMachine(_ context.Context, object client.Object) []ctrl.Request {
 }
 
 // configsAwaitingCluster maps a Cluster, whose connection was made or lost, to the CloudConfigs that
-// may wait for that. One that is ready is left alone: there may be thousands of them.
+// may wait for that. One that is ready is left alone: there may be thousands of them. Its status may not say yet that it waits.
 func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster types.NamespacedName) []ctrl.Request {
-	var awaiting []ctrl.Request
-	for _, request := range r.configsOfMachines(ctx, cluster) {
-		config := &bootstrapv1.CloudConfig{}
-		if err := r.Client.Get(ctx, request.NamespacedName, config); err == nil &&
-			(!config.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.ReadyCondition)) {
-			awaiting = append(awaiting, request)
-		}
-	}
-	return awaiting
+	return r.configsWhere(ctx, cluster, func(config *bootstrapv1.CloudConfig) bool {
+		return !config.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.ReadyCondition) ||
+			r.unconnected.has(client.ObjectKeyFromObject(config))
+	})
 }
 
-// configsOfCluster maps a Cluster to the CloudConfigs of all its Machines.
+// configsOfCluster maps a Cluster to its CloudConfigs.
 func (r *Reconciler) configsOfCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	return r.configsOfMachines(ctx, client.ObjectKeyFromObject(cluster))
+	return r.configsWhere(ctx, client.ObjectKeyFromObject(cluster), func(*bootstrapv1.CloudConfig) bool { return true })
 }
 
-func (r *Reconciler) configsOfMachines(ctx context.Context, cluster types.NamespacedName) []ctrl.Request {
-	machines := &clusterv1.MachineList{}
-	err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the Machines of a Cluster failed", "cluster", cluster)
+// configsWhere are those of the CloudConfigs of a Cluster that matter.
+func (r *Reconciler) configsWhere(
+	ctx context.Context,
+	cluster types.NamespacedName,
+	matters func(*bootstrapv1.CloudConfig) bool,
+) []ctrl.Request {
+	configs := &bootstrapv1.CloudConfigList{}
+	if err := r.Client.List(ctx, configs, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the CloudConfigs of a Cluster failed", "cluster", cluster)
 		return nil
 	}
 	var requests []ctrl.Request
-	for i := range machines.Items {
-		requests = append(requests, configOfMachine(ctx, &machines.Items[i])...)
+	for i := range configs.Items {
+		if config := &configs.Items[i]; matters(config) && r.clusterOf(ctx, config) == cluster.Name {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(config)})
+		}
 	}
 	return requests
+}
+
+// clusterOf is the name of the Cluster of a CloudConfig, by the label that it gets with its owner, or by its Machine; "" while it has
+// neither.
+func (r *Reconciler) clusterOf(ctx context.Context, config *bootstrapv1.CloudConfig) string {
+	if name := config.Labels[clusterv1.ClusterNameLabel]; name != "" {
+		return name
+	}
+	machine, err := readOwner(ctx, r.Client, config)
+	if err != nil || machine == nil {
+		return ""
+	}
+	return machine.Spec.ClusterName
 }

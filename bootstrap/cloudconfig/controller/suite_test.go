@@ -148,11 +148,17 @@ func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.C
 	return f.remote, nil
 }
 
+func (f *fixture) reconciler() *Reconciler {
+	return &Reconciler{
+		Client: f.home, APIReader: cmp.Or(f.live, f.home), Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute,
+		Outcomes: f.outcomes,
+	}
+}
+
 // try reconciles once and reads the CloudConfig again.
 func (f *fixture) try() (ctrl.Result, error) {
 	f.t.Helper()
-	r := &Reconciler{Client: f.home, APIReader: cmp.Or(f.live, f.home), Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute, Outcomes: f.outcomes}
-	result, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)})
+	result, err := f.reconciler().Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)})
 	f.Expect(client.IgnoreNotFound(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config))).To(Succeed())
 	return result, err
 }
