@@ -55,8 +55,8 @@ func (w *waitList) wakeWhere(matches func(awaited string) bool) []types.Namespac
 	return woken
 }
 
-// waitingForSlots are the sets that may continue after a change of a Machine: the end of a place that it has held, or of its being unhealthy. It
-// may go on to count for the other. If the last that was seen of a Machine is not all there was, it may have been either.
+// waitingForSlots are the sets that may continue after a change of a Machine: the end of a place that it has held, or of its being
+// unhealthy. It may go on to count for the other. If the last that was seen of a Machine is not all there was, it may have been either.
 func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
 	machine, ok := before.(*clusterv1.Machine)
 	if !ok {
