@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// servingRetry is when a request is checked again that may become right: there is no event when a Machine was linked or has
-	// got another address.
+	// servingRetry is when a request is checked again that may become right, if no event has enqueued it: not every end of a pause is one.
 	servingRetry = 15 * time.Second
 	// servingTimeout is for how long: a kubelet waits for a quarter of an hour and then makes another request.
 	servingTimeout = 20 * time.Minute
@@ -32,6 +31,7 @@ const (
 // none of them, whatever approves client certificates. It denies none.
 type servingReconciler struct {
 	*Reconciler
+	awaited awaited
 }
 
 // Reconcile finds the Machine of the Node that asks, decides, and approves, or comes again while the Machine may still get there.
@@ -49,7 +49,27 @@ func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.
 	if err != nil || csr == nil || csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
 		return outcome.FromError(err)
 	}
-	s, err := r.machineOf(ctx, req.Cluster, csr)
+	name, ok := nodeOf(csr.Spec.Username)
+	if !ok || name == "" {
+		return outcome.Continue()
+	}
+	machine := client.ObjectKey{Namespace: req.Cluster.Namespace, Name: name}
+	r.awaited.add(machine, req)
+	end := r.judge(ctx, req, machine, csr)
+	if end.Finished() {
+		r.awaited.remove(machine, req)
+	}
+	return end
+}
+
+// judge approves the request of a Node, leaves it, or waits.
+func (r *servingReconciler) judge(
+	ctx context.Context,
+	req Request,
+	machine client.ObjectKey,
+	csr *certificatesv1.CertificateSigningRequest,
+) outcome.Outcome {
+	s, err := r.machineOf(ctx, req.Cluster, machine)
 	if err != nil || s == nil {
 		return outcome.FromError(err)
 	}
@@ -72,18 +92,10 @@ func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.
 }
 
 // machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a foreign Node.
-func (r *servingReconciler) machineOf(
-	ctx context.Context,
-	cluster client.ObjectKey,
-	csr *certificatesv1.CertificateSigningRequest,
-) (*subject, error) {
-	name, ok := nodeOf(csr.Spec.Username)
-	if !ok || name == "" {
-		return nil, nil
-	}
+func (r *servingReconciler) machineOf(ctx context.Context, cluster, key client.ObjectKey) (*subject, error) {
 	machine := &clusterv1.Machine{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, machine); err != nil {
-		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", name)
+	if err := r.Client.Get(ctx, key, machine); err != nil {
+		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", key.Name)
 	}
 	if machine.Spec.ClusterName != cluster.Name {
 		return nil, nil

@@ -112,7 +112,7 @@ func TestAServingCertificateIsForTheMachinesAddressesOnly(t *testing.T) {
 	reconcile := func(name string) time.Duration {
 		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.cluster, f.machine, f.config).WithStatusSubresource(f.machine).
 			WithIndex(&clusterv1.Machine{}, hashIndex, indexHash).WithIndex(&clusterv1.Machine{}, nodeIndex, indexNode).Build()
-		r := &servingReconciler{&Reconciler{Client: home, APIReader: home, Targets: f, Recorder: f.events}}
+		r := &servingReconciler{Reconciler: &Reconciler{Client: home, APIReader: home, Targets: f, Recorder: f.events}}
 		result, err := r.Reconcile(t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: name})
 		f.Expect(err).NotTo(HaveOccurred())
 		f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
@@ -120,7 +120,7 @@ func TestAServingCertificateIsForTheMachinesAddressesOnly(t *testing.T) {
 	}
 	ask("serving-early", nil)
 	ask("serving-foreign", func(r *x509.CertificateRequest) { r.DNSNames = []string{"machine-2"} })
-	f.Expect(reconcile("serving-early")).To(Equal(servingRetry), "there is no event for the link")
+	f.Expect(reconcile("serving-early")).To(Equal(servingRetry), "at the latest")
 	f.Expect(f.approved("serving-early")).To(BeFalse())
 
 	f.machine.Status = servingMachine().Status

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/bulkhead"
-	"millwright.dev/contracts/controller/wake"
 )
 
 const (
@@ -43,18 +43,22 @@ func (r *Reconciler) SetupWithManager(
 	}
 	r.refusals = &refusals{}
 	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
+	serving := &servingReconciler{Reconciler: r}
+	linked := source.TypedKind(mgr.GetCache(), &clusterv1.Machine{}, serving.awaited.handler())
 	for _, of := range []struct {
 		name       string
 		reconciler reconcile.TypedReconciler[Request]
-		requests   *wake.Typed[Request]
+		sources    []source.TypedSource[Request]
 	}{
-		{name, r, connections.approver},
-		{servingName, &servingReconciler{r}, connections.serving},
+		{name, r, []source.TypedSource[Request]{connections.approver.Source()}},
+		{servingName, serving, []source.TypedSource[Request]{connections.serving.Source(), linked}},
 	} {
 		options.Reconciler = of.reconciler
 		added, err := controller.NewTyped(of.name, mgr, options)
-		if err == nil {
-			err = added.Watch(of.requests.Source())
+		for _, from := range of.sources {
+			if err == nil {
+				err = added.Watch(from)
+			}
 		}
 		if err != nil {
 			return errors.Wrapf(err, "adding the controller %s", of.name)
