@@ -43,6 +43,18 @@ func (s *state) overdue(now time.Time) bool {
 	return s.attempts == 0 && now.Sub(s.since) >= UnseenTimeout
 }
 
+// until is when to look again whether a slot still holds up others: what is being recorded is seen or given back in a moment, the latter
+// without an event.
+func (s *state) until(now time.Time) time.Time {
+	if s.attempts > 0 {
+		return now.Add(min(max(now.Sub(s.since), time.Second), UnseenTimeout))
+	}
+	if until := s.since.Add(UnseenTimeout); until.After(now) {
+		return until
+	}
+	return now.Add(UnseenTimeout) // The API server was asked about it without a result.
+}
+
 // Slot is for a Machine whose replacement has been decided, in a MachineDeployment or a set without one.
 type Slot struct {
 	Group   types.UID
@@ -102,12 +114,7 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 		if state.overdue(in.Now) {
 			in.Overdue++
 		}
-		until := state.since.Add(UnseenTimeout)
-		if !until.After(in.Now) {
-			// The API server was asked about it without a result, or the request to record it hangs.
-			until = in.Now.Add(UnseenTimeout)
-		}
-		if next.IsZero() || until.Before(next) {
+		if until := state.until(in.Now); next.IsZero() || until.Before(next) {
 			next = until
 		}
 	}

@@ -145,3 +145,27 @@ func TestARecordThatIsSeenTakesNoSlot(t *testing.T) {
 	set.Records = nil
 	g.Expect(allowed(decide(&slots, "d", view(), asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
+
+// TestWhatIsBeingRecordedIsNotWaitedForLong: whoever finds a place taken by a replacement that is about to be recorded looks again soon. If
+// that is refused the place is given back, and no event says so. One that has been recorded, or may have been, is an event.
+func TestWhatIsBeingRecordedIsNotWaitedForLong(t *testing.T) {
+	g := NewWithT(t)
+	slots := &remediation.Slots{}
+	view := seen(map[types.UID][]remediation.Set{"d": {{Replicas: 2}}})
+	verify(slots, view, Epoch)
+	ask := func(now time.Time) remediation.Decision {
+		return slots.Decide(inCluster, "d", view, asking(1, 9, now, "b"))
+	}
+	first := slots.Decide(inCluster, "d", view, asking(1, 9, Epoch, "a"))
+	g.Expect(allowed(first)).To(Equal([]string{"a"}))
+
+	blocked := ask(Epoch)
+	g.Expect(allowed(blocked)).To(BeEmpty())
+	g.Expect(blocked.Next).To(Equal(Epoch.Add(time.Second)))
+	later := Epoch.Add(10 * time.Second)
+	g.Expect(ask(later).Next).To(Equal(later.Add(10*time.Second)), "the request hangs")
+	slots.Attempted(inCluster, "d", granted(first), later)
+	g.Expect(ask(later).Next).To(Equal(later.Add(remediation.UnseenTimeout)), "it may have been recorded")
+	slots.Release(inCluster, "d", "a")
+	g.Expect(allowed(ask(later))).To(Equal([]string{"b"}))
+}
