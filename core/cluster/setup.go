@@ -112,16 +112,19 @@ func (r *Reconciler) clusterOfStandalone(ctx context.Context, obj client.Object)
 	return request(obj.GetNamespace(), cluster)
 }
 
-// exists is true while the controlling MachineSet or MachineDeployment is there.
+// exists is true while the controlling MachineSet or MachineDeployment is there, and not another one of its name.
 func (r *Reconciler) exists(ctx context.Context, namespace string, owner *metav1.OwnerReference) bool {
-	key := client.ObjectKey{Namespace: namespace, Name: owner.Name}
+	var object client.Object
 	switch owner.Kind {
 	case "MachineSet":
-		return r.Client.Get(ctx, key, &clusterv1.MachineSet{}) == nil
+		object = &clusterv1.MachineSet{}
 	case "MachineDeployment":
-		return r.Client.Get(ctx, key, &clusterv1.MachineDeployment{}) == nil
+		object = &clusterv1.MachineDeployment{}
+	default:
+		return false
 	}
-	return false
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, object)
+	return err == nil && object.GetUID() == owner.UID
 }
 
 func request(namespace, cluster string) []reconcile.Request {
