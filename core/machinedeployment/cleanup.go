@@ -77,8 +77,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.FromError(err)
 	}
 	if unknown {
-		s.stale = true
-		return outcome.Wait()
+		return untilShown(s)
 	}
 	return outcome.Continue()
 }

@@ -36,7 +36,8 @@ func TestSetThatTheCacheDoesNotShow(t *testing.T) {
 	w.G.Expect(err).NotTo(HaveOccurred())
 	w.G.Expect(w.allSets()).To(HaveLen(1))
 	w.G.Expect(direct.Delete(w.Ctx, deployment)).To(Succeed())
-	_, err = r.Reconcile(w.Ctx, request)
+	result, err := r.Reconcile(w.Ctx, request)
 	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(result.RequeueAfter).To(Equal(lookAgain), "the set may go before the cache has shown it, which is no event")
 	w.G.Expect(w.current().Finalizers).To(ContainElement(clusterv1.MachineDeploymentFinalizer))
 }
