@@ -101,8 +101,11 @@ func (r *reference) gone() bool {
 	return !r.ref.IsDefined() || apierrors.IsNotFound(r.err) || external.NotInstalled(r.err)
 }
 
+// youngRetry is when a Machine is reconciled again whose object the cache does not show yet.
+const youngRetry = 5 * time.Second
+
 // confirmGone makes sure that an object that the Machine has never seen is not merely younger than the cache: then
-// nothing would delete it any more. Its event triggers the next reconcile.
+// nothing would delete it any more. Its event triggers the next reconcile, unless it goes before the cache has shown it.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if !apierrors.IsNotFound(reference.err) || s.seen(reference) {
 		return outcome.Continue()
@@ -122,7 +125,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 		return outcome.FromError(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.Key()))
 	}
 	s.quiet = true
-	return outcome.Wait()
+	return outcome.WaitFor(youngRetry)
 }
 
 // seen reports whether the Machine records that the object behind one of its references has existed.
