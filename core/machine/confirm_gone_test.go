@@ -30,7 +30,7 @@ func TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain(t *testing.T) {
 	young.SetNamespace("ns")
 	young.SetName("m")
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(crd, young).Build()
-	r := &Reconciler{Client: server, Kinds: &external.Kinds{Resolver: &version.Resolver{Reader: server}}}
+	r := &Reconciler{Client: server, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: server}, nil)}}
 	s := leavingScope()
 	s.Original.Status, s.Object.Status = clusterv1.MachineStatus{}, clusterv1.MachineStatus{}
 	s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Infra", Name: "m"}
