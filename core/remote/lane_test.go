@@ -143,6 +143,7 @@ func TestWhatWasWrittenIsNotForgottenByASlowCache(t *testing.T) {
 		{"the cache is behind", "9", "10", "9", "10"},
 		{"the cache has it", "9", "10", "10", "10"},
 		{"the cache is ahead", "9", "10", "11", "11"},
+		{"the cache has what another one wrote in between", "9", "12", "11", "12"},
 		{"versions of another kind, the cache unchanged", "x", "y", "x", "y"},
 		{"versions of another kind, the cache changed", "x", "y", "z", "z"},
 	} {

@@ -73,7 +73,7 @@ func TestLaneCounts(t *testing.T) {
 	steps := []struct{ late, turned, unanswered bool }{
 		{true, false, false}, {true, false, false}, {false, false, false},
 		{true, false, false}, {true, false, false}, {true, true, true}, {true, false, true},
-		{false, true, false}, {false, false, false}, {true, false, false},
+		{false, true, false}, {false, false, false}, {true, false, false}, {true, false, false}, {false, false, false},
 	}
 	for i, step := range steps {
 		now = now.Add(time.Minute)
@@ -85,7 +85,14 @@ func TestLaneCounts(t *testing.T) {
 		g.Expect(l.unansweredSince()).To(Equal(since), "%d", i)
 		g.Expect(l.pending(&call{}).Unanswered).To(Equal(step.unanswered), "%d", i)
 	}
-	g.Expect(l.load().TimedOut).To(BeEquivalentTo(7))
+	g.Expect(l.load().TimedOut).To(BeEquivalentTo(8))
+	for _, ends := range []func() bool{func() bool { return l.count(false, now) }, l.rest} {
+		for range unansweredLimit {
+			l.count(true, now)
+		}
+		g.Expect(ends()).To(BeTrue(), "just as many as there must be")
+		g.Expect(ends()).To(BeFalse())
+	}
 }
 
 // TestLaneForgetsAnswers that nobody asks for, and no request that is under way or waits.
@@ -120,6 +127,11 @@ func TestLookupsForget(t *testing.T) {
 	g.Expect(l.take(ctx)).To(BeTrue())
 	_, _ = l.ask(asking("late"), "id")
 	refused := errors.New("refused")
+	g.Expect(l.answer(nil, context.DeadlineExceeded)).To(BeEmpty())
+	g.Expect([]bool{l.known[owner("a")].late, l.known[owner("late")].late}).To(Equal([]bool{true, false}), "it was not asked for that one")
+	delete(l.known, owner("late"))
+	l.take(ctx)
+	_, _ = l.ask(asking("late"), "id")
 	g.Expect(l.answer(nil, refused)).To(ConsistOf(owner("a"), owner("c")), "who came late has to wait")
 	l.running = true
 	_, err = l.ask(asking("a"), "id")

@@ -99,8 +99,8 @@ var targets = []target{
 		dir:   "core/remote",
 		files: []string{"contest.go", "errors.go", "lane.go", "lookup.go", "reading.go", "requests.go", "silence.go", "written.go"},
 		tests: "^Test(AnAnswer.*|WhatIsUnderWay.*|ANewerRequest.*|AClosedConnection.*|WhatWasWritten.*|AnOwnerOf.*|WhatIsNotAllowed.*|" +
-			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests|ErrorsOf.*|PagesOfNodes|" +
-			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|PagesOfNodes|Trouble|Withdrawn|" +
+			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf.*|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 		slow: "^TestWhatIsUnderWayIsBounded$",
 	},
 	{

@@ -125,6 +125,10 @@ func TestAWriteWithoutAnAnswerIsForgotten(t *testing.T) {
 	}
 	g.Expect(passes("b")).To(BeTrue(), "within the hour when c failed")
 	g.Expect(passes("c")).To(BeTrue())
+	now.SetTime(now.Now().Add(5 * time.Hour))
+	versions.Failed(at("d", "10"), context.DeadlineExceeded)
+	g.Expect(passes("c")).To(BeFalse(), "the first failure for hours")
+	g.Expect(passes("d")).To(BeTrue())
 }
 
 // TestACacheThatIsBehindForLong: what is done in the end is done by an old version, so that the event of the own write is looked at.
