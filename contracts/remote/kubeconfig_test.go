@@ -20,6 +20,7 @@ func TestParseRefusesWhatReachesBeyondItself(t *testing.T) {
 		{"auth provider", config("", `"auth-provider":{"name":"oidc"}`), "an auth provider"},
 		{"token file", config("", `"tokenFile":"/var/run/secrets/kubernetes.io/serviceaccount/token"`), "a token file"},
 		{"certificate file", config("", `"client-certificate":"/etc/c"`), "certificate files"},
+		{"key file", config("", `"client-certificate-data":"YQ==","client-key":"/etc/k"`), "certificate files"},
 		{"authority file", config(`,"certificate-authority":"/etc/ca"`, `"token":"t"`), "a file for its certificate authority"},
 		{"no kubeconfig", `{"secret":`, "not a kubeconfig"},
 		{"no context", `{"apiVersion":"v1","kind":"Config"}`, "no usable current context"},

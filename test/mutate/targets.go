@@ -86,10 +86,8 @@ var targets = []target{
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "contracts/controller/persist", files: []string{"stale.go"}, tests: "."},
 	{
-		dir: "contracts/remote",
-		files: []string{
-			"alarm.go", "bounded.go", "kubeconfig.go", "probes.go", "suspect.go", "unanswered.go",
-		},
+		dir:   "contracts/remote",
+		files: []string{"alarm.go", "bounded.go", "kubeconfig.go", "probes.go", "suspect.go", "unanswered.go"},
 		tests: ".", slow: "^Test(DialsKeepTheirDistance|ProbesAfterOneThatFailed|AnAnswerWithoutEndIsCut)$",
 	},
 	{dir: "contracts/conformance", files: []string{"case.go", "collect.go", "profile.go", "run.go", "selection.go"}, tests: "."},
