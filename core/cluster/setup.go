@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), clusterChanged()))).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(clusterOfDeployment),
 			builder.WithPredicates(predicates.OnlyDeletions())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),

@@ -73,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1.Machine{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), machineChanged()))).
 		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(labelsChanged())).

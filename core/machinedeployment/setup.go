@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
 		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), deploymentChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WatchesRawSource(source.Func(r.wakeWhenFrozen)).

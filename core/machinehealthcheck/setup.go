@@ -26,7 +26,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	r.Results.OnChange(results.Enqueue)
 	err := ctrl.NewControllerManagedBy(mgr).Named("machinehealthcheck").
 		For(&clusterv1.MachineHealthCheck{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), checkChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), checkChanged()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		WatchesRawSource(results.Source()).
 		WithOptions(options).Complete(r)

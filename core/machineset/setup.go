@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
 		For(&clusterv1.MachineSet{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), setChanged()))).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.setsWaitingBeside), builder.WithPredicates(makesRoom())).
 		WatchesRawSource(source.Func(r.wakeAfterFreeze)).

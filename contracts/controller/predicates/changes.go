@@ -57,6 +57,10 @@ func Resync(before, after client.Object) bool {
 	return before.GetResourceVersion() == after.GetResourceVersion()
 }
 
+// Resyncs lets nothing pass but updates in which nothing has changed. A controller joins it, by predicate.Or, with what it lets pass of
+// its own objects, as the flag --sync-period promises: an event that was lost costs one period at most.
+func Resyncs() predicate.Predicate { return OnlyChanges[client.Object](Resync) }
+
 // NotOnlyStatus is true when something else than the status has changed. It keeps a controller's own writes of the status from
 // waking it.
 func NotOnlyStatus(before, after client.Object) bool {

@@ -15,7 +15,8 @@ import (
 
 func TestWhichEventsPass(t *testing.T) {
 	relevant := func(before, after *clusterv1.Machine) bool { return before.Spec.ProviderID != after.Spec.ProviderID }
-	before, after := &clusterv1.Machine{}, &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
+	before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	after := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Spec: clusterv1.MachineSpec{ProviderID: "p"}}
 	tests := []struct {
 		name                             string
 		predicate                        predicate.Predicate
@@ -25,7 +26,8 @@ func TestWhichEventsPass(t *testing.T) {
 		{"ChangesWhileThere", predicates.ChangesWhileThere(relevant), true, true, false, false},
 		{"OnlyChanges", predicates.OnlyChanges(relevant), false, true, false, false},
 		{"OnlyDeletions", predicates.OnlyDeletions(), false, false, true, false},
-		{"Changes or resyncs", predicates.Changes(predicates.Resync), true, true, true, true},
+		{"Resyncs", predicates.Resyncs(), false, false, false, true},
+		{"Changes or resyncs", predicates.Changes(predicates.Resync), true, false, true, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
