@@ -98,7 +98,7 @@ func TestSuspicions(t *testing.T) {
 			request, err := http.NewRequestWithContext(test.ctx, http.MethodGet, "https://h", nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			for range 2 {
-				_, _ = transport.RoundTrip(request) //nolint:bodyclose // there is none
+				_, _ = transport.RoundTrip(request)
 			}
 			g.Expect(c.runner.suspected).To(HaveLen(test.want))
 		})
