@@ -23,6 +23,9 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 		r.progress.forget(s.deployment.UID)
 		return r.record(ctx, s, "").And(r.requeueAfterSlowDeletion(ctx, s))
 	}
+	if resumed(s) {
+		r.progress.restart(s)
+	}
 	best, record := r.progress.assess(s, deadline)
 	end := r.requeueAfterSlowDeletion(ctx, s)
 	s.progress = best.Since.Time
@@ -49,6 +52,12 @@ func underWay(s *scope) bool {
 		return false
 	}
 	return len(inService(s)) < wanted(s) || toReplace(s) > 0
+}
+
+// resumed reports whether the deployment was paused until now, by its annotation or with its Cluster: no progress was possible, and the
+// deadline begins again, as after spec.paused.
+func resumed(s *scope) bool {
+	return meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.PausedCondition)
 }
 
 // inService are the available Machines that are what is wanted. With OnDelete outdated ones are, until a user deletes them.

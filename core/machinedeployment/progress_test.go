@@ -179,6 +179,11 @@ func TestStall(t *testing.T) {
 		"no deadline":                       {began(29*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
 		"a deadline that is none":           {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
 		"paused":                            {began(29*time.Minute, outdated, func(s *scope) { s.settings.paused = true }), 0, nil},
+		"paused until now, with its Cluster": {
+			began(29*time.Minute, outdated, func(s *scope) {
+				s.Original.Status.Conditions = append(s.Original.Status.Conditions, conditions.True(clusterv1.PausedCondition, "Paused", ""))
+			}), 10 * time.Minute, nil,
+		},
 		"nothing is outdated any more":      {began(11*time.Minute, nil), 0, []string{"1 of 3 replicas are up to date, 0 available", "no Node yet"}},
 		"a new deployment that has time":    {rollout(nil, machines(member("n", time.Minute)), never), 10 * time.Minute, nil},
 		"nothing is missing":                {rollout(nil, servingAll(3)), 0, nil},

@@ -32,6 +32,16 @@ func (t *tracker) assess(s *scope, deadline time.Duration) (best progress, recor
 	return best, late > deadline/2 || early > lag
 }
 
+// restart has a deployment begin now, with what it has reached.
+func (t *tracker) restart(s *scope) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.best == nil {
+		t.best = map[types.UID]progress{}
+	}
+	t.best[s.deployment.UID] = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.Now)}
+}
+
 func (t *tracker) advance(s *scope, observed progress, known bool) progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
