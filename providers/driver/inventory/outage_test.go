@@ -170,6 +170,8 @@ func TestTheAgeOfWhatIsKnownIsMeasured(t *testing.T) {
 	r.cloud.answer(nil, instance("i-1", driverv1.InstanceRunning))
 	scope := driver.Scope{Location: t.Name()}
 	r.inventory.Track(one, driver.Handle{Scope: scope, ProviderID: "i-1"}, false)
+	// What a list has shown is taken in after the clock is waited for.
+	r.Eventually(func() int { return r.inventory.measure()[t.Name()].states[driverv1.InstanceRunning] }).Should(Equal(1))
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
 	families, err := metrics.Registry.Gather()
 	r.Expect(err).NotTo(HaveOccurred())
