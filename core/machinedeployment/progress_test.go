@@ -172,13 +172,13 @@ func TestStall(t *testing.T) {
 		again time.Duration
 		says  []string
 	}{
-		"before the default deadline":       {began(4*time.Minute, outdated), 6 * time.Minute, nil},
-		"after the default deadline":        {began(11*time.Minute, outdated), 0, []string{"Machine n: NodeReady is Unknown: no Node yet"}},
-		"before its own deadline":           {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "20m")), 9 * time.Minute, nil},
-		"after its own deadline":            {began(3*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "2m")), 0, []string{"no Node yet"}},
-		"no deadline":                       {began(29*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
-		"a deadline that is none":           {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
-		"paused":                            {began(29*time.Minute, outdated, func(s *scope) { s.settings.paused = true }), 0, nil},
+		"before the default deadline": {began(4*time.Minute, outdated), 6 * time.Minute, nil},
+		"after the default deadline":  {began(11*time.Minute, outdated), 0, []string{"Machine n: NodeReady is Unknown: no Node yet"}},
+		"before its own deadline":     {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "20m")), 9 * time.Minute, nil},
+		"after its own deadline":      {began(3*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "2m")), 0, []string{"no Node yet"}},
+		"no deadline":                 {began(29*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
+		"a deadline that is none":     {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
+		"paused":                      {began(29*time.Minute, outdated, func(s *scope) { s.settings.paused = true }), 0, nil},
 		"paused until now, with its Cluster": {
 			began(29*time.Minute, outdated, func(s *scope) {
 				s.Original.Status.Conditions = append(s.Original.Status.Conditions, conditions.True(clusterv1.PausedCondition, "Paused", ""))
