@@ -21,8 +21,8 @@ import (
 )
 
 // Informers are those of providers' kinds, one for each kind, which the controllers of a manager share. The informer of a kind ends when
-// the kind is uninstalled or installed again, or when another version of it is to be read: it would list in vain for as long as the
-// process lives, and hand out what it has read last.
+// the kind is uninstalled or installed again, or when another version of it is to be read: otherwise it would list without success for as
+// long as the process lives, and return outdated objects.
 type Informers struct {
 	resolver *version.Resolver
 	cache    cache.Cache
@@ -114,7 +114,7 @@ func undefined(err error) bool {
 
 type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// definitions is a source without requests, that has informers end whose kind nobody may ask for again.
+// definitions is a source without requests, that ends informers whose kind no reconcile may ask for again.
 func (i *Informers) definitions() source.Source {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(version.CRDKind)

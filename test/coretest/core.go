@@ -62,11 +62,10 @@ type Core struct {
 	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
 	WatchFilter string
 
-	cancel context.CancelFunc
-	done   chan error
-	life   lives
-	// reconciles are those of Machines.
-	reconciles reconciles
+	cancel     context.CancelFunc
+	done       chan error
+	life       lives
+	reconciles reconciles // of Machines
 	// target is the kubeconfig of further Clusters, when it is not the administrator's.
 	target []byte
 }

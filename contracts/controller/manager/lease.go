@@ -51,6 +51,9 @@ func (t *leaseTransport) RoundTrip(request *http.Request) (*http.Response, error
 		lost := errors.New("the lease could not be renewed in time")
 		if !end.After(sent) {
 			cancel(lost)
+			if request.Body != nil {
+				_ = request.Body.Close() // A RoundTripper closes it, also on errors.
+			}
 			return nil, lost
 		}
 		timer := t.clock.AfterFunc(end.Sub(sent), func() { cancel(lost) })

@@ -45,14 +45,8 @@ func TestALeaseThatIsLostInMidReconcile(t *testing.T) {
 	}
 }
 
-// end is the end of a manager.
-type end struct {
-	err error
-	at  time.Time
-}
-
 // leader is a manager that writes for as long as its context lasts, once it has the lease. leads is closed then.
-func leader(t *testing.T, rc *rest.Config, lease string) (leads <-chan struct{}, ended <-chan end, wrote *atomic.Int64) {
+func leader(t *testing.T, rc *rest.Config, lease string) (leads <-chan struct{}, ended <-chan error, wrote *atomic.Int64) {
 	t.Helper()
 	g := NewWithT(t)
 	const duration, renew, retry = 8 * time.Second, 6500 * time.Millisecond, 500 * time.Millisecond
@@ -73,10 +67,9 @@ func leader(t *testing.T, rc *rest.Config, lease string) (leads <-chan struct{},
 		return nil
 	}))).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
-	ends, gone := make(chan end, 1), make(chan struct{})
+	ends, gone := make(chan error, 1), make(chan struct{})
 	go func() {
-		err := mgr.Start(ctx)
-		ends <- end{err, time.Now()}
+		ends <- mgr.Start(ctx)
 		close(gone)
 	}()
 	t.Cleanup(func() { cancel(); <-gone })
@@ -101,9 +94,7 @@ func loses(t *testing.T, env *testenv.Env, lease string, broken func(*http.Reque
 	breaks.Store(true)
 	follows, _, _ := leader(t, env.Config, lease)
 	g.Eventually(follows).WithTimeout(time.Minute).Should(BeClosed())
-	var was end
-	g.Expect(ended).To(Receive(&was), "it has ended before another leads")
-	g.Expect(was.err).To(MatchError(ContainSubstring("leader election lost")))
+	g.Expect(ended).To(Receive(MatchError(ContainSubstring("leader election lost"))), "it has ended before another leads")
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
