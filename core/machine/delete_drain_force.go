@@ -83,7 +83,10 @@ func isTrue(text string) bool {
 	return err == nil && value
 }
 
-// forcedByNode evaluates the Node's conditions. Ready must be True and ReadonlyFilesystem False; both may be absent.
+// forcedByNode evaluates the Node's conditions. Ready must be True and ReadonlyFilesystem False; both may be absent. The time of a
+// transition is that of the Node's clock, or of the control plane's for a Node that does not answer: no own record of it would
+// survive a restart of the core. So a Node whose clock is behind by more than notReadyTimeout is drained by force as soon as it is
+// not ready. Kubernetes expects synchronized clocks.
 func forcedByNode(node *corev1.Node, now time.Time) forcing {
 	result := forcing{}
 	if node == nil {

@@ -117,7 +117,7 @@ func TestCommandLines(t *testing.T) {
 		{"unexpected argument", []string{"--v=3", "run", "now"}, 2, `^$`, `^NAME: unexpected argument "run now": there are only flags\nSee --help`},
 		{"unknown log format", []string{"--logging-format=xml"}, 2, `^$`, `^NAME: applying the flags of the log: .*xml.*\nSee --help`},
 		{"unknown TLS version", []string{"--tls-min-version=VersionTLS99"}, 2, `^$`, `^NAME: reading --tls-min-version: .*\nSee --help`},
-		{"lease that is lost at once", []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, 2, `^$`, `^NAME: --leader-elect-lease-duration \(5s\) must be longer`},
+		{"lease that is lost at once", []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, 2, `^$`, `^NAME: --leader-elect-lease-duration \(5s\) must be at least`},
 		{"no API server", nil, 1, `^$`, `(?s)"Starting" manager="NAME" version="v9\.8\.7" commit="abcdef".*"The manager has failed" err="finding the API server: set --kubeconfig`},
 	}
 	for name := range programs {

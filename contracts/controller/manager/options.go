@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
@@ -91,7 +92,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		&o.LeaseDuration,
 		"leader-elect-lease-duration",
 		15*time.Second,
-		"How long others wait for the holder of the lease to renew it.",
+		"How long others wait for the holder of the lease to renew it; at least the renew deadline and the retry period together.",
 	)
 	flags.DurationVar(
 		&o.RenewDeadline,
@@ -118,16 +119,28 @@ func (o *Options) Validate() error {
 	if _, err := o.Diagnostics.TLS(); err != nil {
 		return err
 	}
-	if o.LeaderElect && (o.LeaseDuration <= o.RenewDeadline || o.RenewDeadline <= o.RetryPeriod) {
-		return errors.Errorf(
-			"--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), and that longer than --leader-elect-retry-period (%s)",
-			o.LeaseDuration,
-			o.RenewDeadline,
-			o.RetryPeriod,
-		)
+	if o.LeaderElect {
+		if err := o.validateLease(); err != nil {
+			return err
+		}
 	}
 	if o.KubeAPIBurst < 1 || o.KubeAPIQPS <= 0 {
 		return errors.New("--kube-api-qps and --kube-api-burst must be positive")
+	}
+	return nil
+}
+
+// validateLease reports durations by which a process could work on after its lease has ended: client-go waits for the retry period
+// after a renewal, and then tries to renew for as long as the renew deadline says. It jitters the retry period.
+// https://pkg.go.dev/k8s.io/client-go/tools/leaderelection#LeaderElectionConfig
+func (o *Options) validateLease() error {
+	if o.RetryPeriod < 1 || float64(o.RenewDeadline) <= leaderelection.JitterFactor*float64(o.RetryPeriod) {
+		return errors.Errorf("--leader-elect-retry-period (%s) must be positive, and --leader-elect-renew-deadline (%s) more than %v times as long",
+			o.RetryPeriod, o.RenewDeadline, leaderelection.JitterFactor)
+	}
+	if o.LeaseDuration < o.RenewDeadline+o.RetryPeriod {
+		return errors.Errorf("--leader-elect-lease-duration (%s) must be at least --leader-elect-renew-deadline and --leader-elect-retry-period together (%s)",
+			o.LeaseDuration, o.RenewDeadline+o.RetryPeriod)
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ func TestWhatAManagerDoesByDefault(t *testing.T) {
 func TestWhatFlagsSay(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("POD_NAMESPACE", "pods")
-	options := parsed(g, "--health-addr=:1", "--profiler-address=:2", "--leader-elect", "--leader-elect-lease-duration=9s",
-		"--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=7s", "--namespace=one", "--sync-period=1h", "--diagnostics-address=:3")
+	options := parsed(g, "--health-addr=:1", "--profiler-address=:2", "--leader-elect", "--leader-elect-lease-duration=15s",
+		"--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=5s", "--namespace=one", "--sync-period=1h", "--diagnostics-address=:3")
 	settings, err := options.Settings(runtime.NewScheme())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(settings.HealthProbeBindAddress).To(Equal(":1"))
@@ -57,7 +57,7 @@ func TestWhatFlagsSay(t *testing.T) {
 	g.Expect(settings.Metrics.BindAddress).To(Equal(":3"))
 	g.Expect(settings.LeaderElection).To(BeTrue())
 	g.Expect([]time.Duration{*settings.LeaseDuration, *settings.RenewDeadline, *settings.RetryPeriod}).To(
-		Equal([]time.Duration{9 * time.Second, 8 * time.Second, 7 * time.Second}))
+		Equal([]time.Duration{15 * time.Second, 8 * time.Second, 5 * time.Second}))
 	g.Expect(settings.Cache.SyncPeriod).To(HaveValue(Equal(time.Hour)))
 	g.Expect(settings.Cache.DefaultNamespaces).To(Equal(map[string]cache.Config{"one": {}}))
 	g.Expect(settings.LeaderElectionNamespace).To(Equal("pods"), "that of the process")
@@ -66,15 +66,25 @@ func TestWhatFlagsSay(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
+	lease := func(duration, renew, retry time.Duration) func(*Options) {
+		return func(o *Options) {
+			o.LeaderElect = true
+			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = duration*time.Second, renew*time.Second, retry*time.Second
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(*Options)
 		wrong  string
 	}{
 		"the defaults":                           {func(*Options) {}, ""},
-		"a lease that ends before it is renewed": {func(o *Options) { o.LeaderElect, o.LeaseDuration = true, 10*time.Second }, "must be longer"},
-		"a deadline that is one attempt":         {func(o *Options) { o.LeaderElect, o.RetryPeriod = true, 10*time.Second }, "must be longer"},
-		"a lease that nobody takes":              {func(o *Options) { o.LeaseDuration = 0 }, ""},
-		"the shortest lease":                     {func(o *Options) { o.LeaderElect, o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = true, 3, 2, 1 }, ""},
+		"a lease that ends before its renewal":   {lease(10, 10, 2), "lease-duration (10s) must be at least"},
+		"a lease that ends in its last renewal":  {lease(15, 14, 2), "together (16s)"},
+		"a lease that just lasts":                {lease(16, 14, 2), ""},
+		"a deadline of one attempt":              {lease(15, 10, 10), "renew-deadline (10s) more than 1.2 times"},
+		"a deadline that jitter exceeds":         {lease(30, 12, 10), "renew-deadline (12s) more than 1.2 times"},
+		"a deadline that jitter does not exceed": {lease(30, 13, 10), ""},
+		"no time between attempts":               {lease(15, 10, 0), "retry-period (0s) must be positive"},
+		"a lease that is not used":               {func(o *Options) { o.LeaseDuration = 0 }, ""},
 		"no requests":                            {func(o *Options) { o.KubeAPIQPS = 0 }, "must be positive"},
 		"no burst":                               {func(o *Options) { o.KubeAPIBurst = 0 }, "must be positive"},
 		"few requests":                           {func(o *Options) { o.KubeAPIQPS, o.KubeAPIBurst = 0.1, 1 }, ""},
