@@ -95,6 +95,19 @@ func TestControlPlaneThatGoes(t *testing.T) {
 		f.goesAtOnce(node, pod)
 		f.setFinalizers(plane)
 	})
+	t.Run("another one stays, until it begins to go", func(t *testing.T) {
+		f := newFixture(t, version.V1Beta2)
+		node, pod := f.master()
+		f.another()
+		other := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "another"}}
+		f.setFinalizers(other, clusterv1.MachineFinalizer, providerFinalizer)
+		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+		f.isDeleting(clusterv1.MachineDeletingDrainingNodeReason)
+		f.awaitsNothing()
+		f.Expect(core.Client.Delete(t.Context(), other)).To(Succeed())
+		f.goesAtOnce(node, pod)
+		f.setFinalizers(other)
+	})
 	t.Run("the control plane runs elsewhere: it is a Machine like any other", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		_, pod := f.master()

@@ -89,6 +89,13 @@ func TestANodeThatClaimsAnotherMachinesID(t *testing.T) {
 		notLinked(b, stolen)
 		joins(b, b.machine.Name)
 	})
+	t.Run("the other Machine, whose name it is, is no longer there", func(t *testing.T) {
+		var other *fixture
+		b, stolen := attack(t, func(b *fixture) { b.provision() }, func(a *fixture) { other = a })
+		notLinked(b, stolen)
+		b.Expect(core.Client.Delete(t.Context(), other.machine)).To(Succeed())
+		b.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.NodeRef.Name).To(Equal(stolen.Name)) })
+	})
 	t.Run("the Machine is deleted before its own machine has joined", func(t *testing.T) {
 		b, stolen := attack(t, func(b *fixture) {
 			core.SetStatus(t, b.config, map[string]any{"nodeName": b.machine.Name})

@@ -211,45 +211,6 @@ func (r *Reconciler) deletingOf(ctx context.Context, options ...client.ListOptio
 	return external.Requests(list)
 }
 
-// toRivals enqueues the other Machines with the provider ID of a Machine when something has changed that decides whose it is.
-// Machines of other cores count, so there is no filter. Nearly all Machines have no rivals: that costs a read of the index.
-func (r *Reconciler) toRivals() handler.EventHandler {
-	return handler.Funcs{
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workQueue) {
-			before, ok := e.ObjectOld.(*clusterv1.Machine)
-			after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-			if !ok || !ok2 || !identityChanged(before, after) {
-				return
-			}
-			r.enqueueRivals(ctx, queue, after.UID, before.Spec.ProviderID)
-			if after.Spec.ProviderID != before.Spec.ProviderID {
-				r.enqueueRivals(ctx, queue, after.UID, after.Spec.ProviderID)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workQueue) {
-			if m, ok := e.Object.(*clusterv1.Machine); ok {
-				r.enqueueRivals(ctx, queue, m.UID, m.Spec.ProviderID)
-			}
-		},
-	}
-}
-
-func (r *Reconciler) enqueueRivals(ctx context.Context, queue workQueue, uid types.UID, providerID string) {
-	if providerID == "" {
-		return
-	}
-	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ProviderID: providerID}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding other Machines with a provider ID")
-		return
-	}
-	for i := range list.Items {
-		if list.Items[i].UID != uid {
-			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-}
-
 // toDependents maps an event of a provider's object to the Machines that refer to it, and the deletion of a control plane to
 // those of its Cluster that are being deleted. One without finalizers goes without having been seen being deleted.
 func (r *Reconciler) toDependents() handler.EventHandler {
