@@ -12,7 +12,7 @@ const mayReturn = 10 * time.Minute
 // LostReasons are the reasons of the condition Ready of an infrastructure machine that is not True by which the Machine is
 // unhealthy (IM-010), with for how long it must have been so: the instance is gone for good, will never come, or is about to be taken.
 var LostReasons = map[string]time.Duration{
-	// The instance was terminated, by somebody else.
+	// The instance was terminated, not by its provider.
 	"InstanceTerminated": 0,
 	// The cloud does not know the instance any more.
 	"InstanceVanished": 0,

@@ -59,7 +59,7 @@ func (r *returning) describe(owners []Owner) []string {
 			verb(names, "returns", "return")))
 	}
 	if len(parts) > 0 {
-		rule := fmt.Sprintf("a replica that returns is evicted every %s at most, and the drain goes on without it after %s", r.interval, r.grace)
+		rule := fmt.Sprintf("a replica that returns is evicted every %s at most, and the drain continues without it after %s", r.interval, r.grace)
 		if kept {
 			rule += ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
 		}

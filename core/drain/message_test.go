@@ -64,7 +64,7 @@ func TestMessageOfEachList(t *testing.T) {
 func TestMessageAboutPodsThatReturn(t *testing.T) {
 	g := NewWithT(t)
 	r := &returning{interval: time.Minute, grace: time.Hour}
-	const rule = "a replica that returns is evicted every 1m0s at most, and the drain goes on without it after 1h0m0s"
+	const rule = "a replica that returns is evicted every 1m0s at most, and the drain continues without it after 1h0m0s"
 	const kept = rule + ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
 	const remedy = ": remove the toleration of node.kubernetes.io/unschedulable, or keep the pods off the Node by a nodeAffinity"
 	const bound = " to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods"

@@ -122,6 +122,6 @@ func (r *Reconciler) recordDrain(s *scope, result drain.Result, forced forcing) 
 	}
 	if result.LeftNow {
 		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, PodsLeftEvent, "Drain",
-			"The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
+			"The drain of Node %s continues without pods that return to it: %s", s.node.Name, result.Left())
 	}
 }

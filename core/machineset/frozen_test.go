@@ -34,7 +34,7 @@ func TestAFrozenSetOnlyShrinks(t *testing.T) {
 	w.start(t)
 	w.Eventually(w.settled(3))
 	w.freeze(w.current(), "by-me")
-	w.Eventually(w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "somebody has set the label safety.millwright.dev/frozen=by-me"))
+	w.Eventually(w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "a user has set the label safety.millwright.dev/frozen=by-me"))
 	w.G.Expect(w.condition(w.G, overshoot.FrozenCondition).Status).To(Equal(metav1.ConditionTrue))
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Scaling up would be blocked:\n* frozen (FrozenByLabel)"))
 	gone, ill := w.Machines()[0], w.Machines()[1]
@@ -73,7 +73,7 @@ func TestASetIsFrozenWithItsDeployment(t *testing.T) {
 	template := w.current().Spec.Template
 	policy.Begin(isSet, overshoot.FrozenLabel)
 	w.freeze(d, "by-me")
-	w.Eventually(w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "MachineDeployment d: somebody has set the label"))
+	w.Eventually(w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "MachineDeployment d: a user has set the label"))
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingUpInternalErrorReason, refuse.Because))
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "frozen (FrozenByLabel)"))

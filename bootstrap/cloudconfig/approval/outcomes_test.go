@@ -26,7 +26,7 @@ func TestOutcomesOfRequests(t *testing.T) {
 	}{
 		"approved":           {func(*fixture) {}, RequestApproved, ""},
 		"paused":             {func(f *fixture) { f.machine.Annotations = pausedAnnotation }, RequestPending, "paused"},
-		"left to others":     {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, RequestPending, "somebody else"},
+		"left to others":     {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, RequestPending, "another approver"},
 		"refused":            {func(f *fixture) { f.Expect(f.remote.Delete(f.t.Context(), f.nodeSecret())).To(Succeed()) }, RequestRefused, "a join token of this Machine"},
 		"denied":             {func(f *fixture) { f.decide(certificatesv1.CertificateDenied) }, RequestRefused, "it was denied: by a test"},
 		"approved by others": {func(f *fixture) { f.decide(certificatesv1.CertificateApproved) }, RequestApproved, ""},

@@ -97,7 +97,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req Request) outcome.Outcome
 	}
 	defer s.events.Record(r.Recorder, s.config)
 	if !s.config.Spec.ProviderApproves() {
-		r.note(s.machine, csr, RequestPending, "spec.bootstrap.csrApproval leaves the approval to somebody else")
+		r.note(s.machine, csr, RequestPending, "spec.bootstrap.csrApproval leaves the approval to another approver")
 		return outcome.Continue()
 	}
 	switch paused, err := r.paused(ctx, req.Cluster, s); {

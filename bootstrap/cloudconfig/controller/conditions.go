@@ -22,14 +22,14 @@ func (s *scope) explain(err error) {
 		// An admission policy denies with 422, unless it sets another status.
 		s.awaits(bootstrapv1.TargetForbiddenReason, err.Error())
 	default:
-		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; it is tried again")
+		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; retried with backoff")
 	}
 }
 
 // ofFinalizer is the outcome of a write of the finalizer. One that is refused is not the target cluster's refusal.
 func (s *scope) ofFinalizer(err error) outcome.Outcome {
 	if err != nil {
-		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; it is tried again")
+		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; retried with backoff")
 	}
 	return outcome.FromError(err)
 }
@@ -125,7 +125,7 @@ func ready(s *scope, others ...metav1.Condition) metav1.Condition {
 
 // deleting is Ready while the CloudConfig is deleted: what the deletion awaits.
 func deleting(s *scope) metav1.Condition {
-	message := "what was made for the machine is being removed"
+	message := "Removing what was created for the machine in the target cluster"
 	if s.wait != nil {
 		message = s.wait.message
 	}

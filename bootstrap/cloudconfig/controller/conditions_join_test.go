@@ -129,7 +129,7 @@ func TestConditionsBeforeAnyStep(t *testing.T) {
 		g.Expect(c.Status).To(Equal(metav1.ConditionFalse), c.Type)
 	}
 	message := func() string { c := s.conditions(); return c[len(c)-1].Message }
-	g.Expect(message()).To(ContainSubstring("is being removed"))
+	g.Expect(message()).To(ContainSubstring("Removing what was created"))
 	s.wait = &wait{message: "for the target"}
 	g.Expect(message()).To(Equal("for the target"))
 }

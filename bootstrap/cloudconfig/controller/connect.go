@@ -28,7 +28,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 	if errors.As(err, &disconnected) {
 		return s.awaits(
 			bootstrapv1.WaitingForConnectionReason,
-			fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, r.remedy(disconnected, s.cluster.Name)),
+			fmt.Sprintf("No connection to Cluster %s: %s", s.cluster.Name, r.remedy(disconnected, s.cluster.Name)),
 		)
 	}
 	r.unconnected.remove(s.Key())

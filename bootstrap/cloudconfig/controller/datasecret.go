@@ -57,7 +57,7 @@ func (r *Reconciler) ensureDataSecret(ctx context.Context, s *scope) outcome.Out
 	switch {
 	case secret != nil && name == "" && !metav1.IsControlledBy(secret, s.Object):
 		return s.awaitsFor(retryUnwatched, bootstrapv1.ForeignObjectReason, fmt.Sprintf(
-			"Secret %s exists and is not of this CloudConfig; delete it, or the Machine", secret.Name))
+			"Secret %s exists and does not belong to this CloudConfig: delete it, or the Machine", secret.Name))
 	case secret != nil:
 		s.dataSecret = secret
 	case name != "":

@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) outcome.Outcome {
 	if s.machine.Spec.ProviderID == "" {
 		return s.awaits(bootstrapv1.WaitingForProviderIDReason, fmt.Sprintf(
-			"spec.providerID of Machine %s is not known; its infrastructure is awaited", s.machine.Name))
+			"Waiting for the infrastructure of Machine %s to report its provider ID", s.machine.Name))
 	}
 	payload, made := r.payload(ctx, s)
 	if !made.Finished() {

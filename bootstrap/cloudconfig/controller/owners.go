@@ -73,7 +73,7 @@ func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 		return s.awaits(bootstrapv1.OwnerMismatchReason, s.disowned)
 	case s.machine == nil:
 		return s.awaits(bootstrapv1.WaitingForOwnerMachineReason,
-			"no Machine owns this CloudConfig; the controller of Machines sets the owner of what spec.bootstrap.configRef names")
+			"No Machine owns this CloudConfig: name it in spec.bootstrap.configRef of a Machine, whose controller then sets the owner reference")
 	case !s.machine.DeletionTimestamp.IsZero():
 		return s.awaits(bootstrapv1.DeletingReason,
 			fmt.Sprintf("Machine %s is being deleted; its tokens are no longer extended", s.machine.Name))
@@ -82,18 +82,13 @@ func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 			fmt.Sprintf("Machine %s belongs to a control plane; CloudConfig supports workers only: use another bootstrap provider", s.machine.Name))
 	case s.cluster == nil:
 		return s.awaits(bootstrapv1.WaitingForClusterReason,
-			fmt.Sprintf("Cluster %s of Machine %s does not exist", s.machine.Spec.ClusterName, s.machine.Name))
+			fmt.Sprintf("Cluster %s of Machine %s does not exist: create it or delete the Machine", s.machine.Spec.ClusterName, s.machine.Name))
 	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return s.awaits(bootstrapv1.WaitingForInfrastructureReason,
-			fmt.Sprintf("Cluster %s is not provisioned: status.initialization.infrastructureProvisioned is awaited", s.cluster.Name))
+			fmt.Sprintf("Waiting for status.initialization.infrastructureProvisioned of Cluster %s", s.cluster.Name))
 	case !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false):
-		return s.awaits(
-			bootstrapv1.WaitingForControlPlaneReason,
-			fmt.Sprintf(
-				"the control plane of Cluster %s is not initialized: status.initialization.controlPlaneInitialized is awaited",
-				s.cluster.Name,
-			),
-		)
+		return s.awaits(bootstrapv1.WaitingForControlPlaneReason,
+			fmt.Sprintf("Waiting for status.initialization.controlPlaneInitialized of Cluster %s", s.cluster.Name))
 	}
 	return outcome.Continue()
 }

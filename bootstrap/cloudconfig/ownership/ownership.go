@@ -43,7 +43,7 @@ func Refuse(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) string 
 		return fmt.Sprintf("the bootstrap config of Machine %s is CloudConfig %s, and this one is not: "+
 			"delete it if it is a copy, or remove its owner reference", machine.Name, name)
 	case reference.UID != machine.UID:
-		return fmt.Sprintf("the owner reference names an earlier Machine %s (UID %s, today's is %s): delete this CloudConfig",
+		return fmt.Sprintf("the owner reference names an earlier Machine %s (UID %s, now %s): delete this CloudConfig",
 			machine.Name, reference.UID, machine.UID)
 	}
 	return ""

@@ -129,7 +129,7 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 		reason, message = OvershootReason, object.GetAnnotations()[FrozenBecauseAnnotation]
 	default:
 		reason = FrozenByLabelReason
-		message = fmt.Sprintf("somebody has set the label %s=%s", FrozenLabel, value)
+		message = fmt.Sprintf("a user has set the label %s=%s", FrozenLabel, value)
 	}
 	switch {
 	case refused.end != "" && labelled:

@@ -48,7 +48,7 @@ var dangerous = map[string]string{
 	"source_profile":                "it takes credentials of another profile",
 	"role_arn":                      "roles are given in spec.assumeRoles",
 	"external_id":                   "roles are given in spec.assumeRoles",
-	"mfa_serial":                    "nobody can enter the MFA code: use a key that needs none",
+	"mfa_serial":                    "no MFA code can be entered here: use a key that needs none",
 	"web_identity_token_file":       "it reads a file; tokens are given in spec.webIdentity",
 	"ca_bundle":                     "it reads a file, and decides whom the provider trusts",
 	"endpoint_url":                  "it calls another address than that of AWS",

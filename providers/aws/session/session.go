@@ -88,6 +88,6 @@ func (s *Session) noticing(stack *middleware.Stack) error {
 // changedAccount is the error of credentials of another account than the identity had, as long as machines use it.
 func changedAccount(was, is string) error {
 	return identity.NewInvalid(driverv1.AccountChangedReason, fmt.Sprintf("the credentials are of account %s, and the machines that use the identity "+
-		"are in account %s (status.account), where they could not be found any more. Nothing else was called with them: give credentials of "+
+		"are in account %s (status.account), where they would not be found any more. No other call was made with them: give credentials of "+
 		"account %[2]s, or use another identity for account %[1]s", is, was))
 }

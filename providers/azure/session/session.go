@@ -103,6 +103,6 @@ func ClaimsOf(token string) (tenant, principal string) {
 // changedAccount is the error of credentials of another tenant than the identity had, as long as machines use it.
 func changedAccount(was, is string) error {
 	return identity.NewInvalid(driverv1.AccountChangedReason, fmt.Sprintf("the credentials are of tenant %s, and the machines that use the identity "+
-		"are in subscriptions of tenant %s (status.account), where they could not be found any more. Nothing else was called with them: give "+
+		"are in subscriptions of tenant %s (status.account), where they would not be found any more. No other call was made with them: give "+
 		"credentials of tenant %[2]s, or use another identity for tenant %[1]s", is, was))
 }

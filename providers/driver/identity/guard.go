@@ -71,13 +71,13 @@ func (g *Guard) Check(ctx context.Context, obj client.Object, holds bool) (*Refu
 	}
 	if g.Unused {
 		return &Refusal{driverv1.IdentityNotAllowedReason, fmt.Sprintf("spec.identityRef names %s %s, and this provider uses none "+
-			"(--without-identities). Nothing is called in the cloud: use a template that names none", g.Kind, name)}, nil
+			"(--without-identities). The cloud is not called: use a template that names none", g.Kind, name)}, nil
 	}
 	id := g.New()
 	if err := g.Reader.Get(ctx, client.ObjectKey{Name: name}, id); err != nil {
 		if apierrors.IsNotFound(err) {
 			return &Refusal{driverv1.IdentityNotFoundReason, fmt.Sprintf("%s %s, which spec.identityRef names, does not exist. "+
-				"Nothing is called in the cloud until it does: create it", g.Kind, name)}, nil
+				"The cloud is not called until it does: create it", g.Kind, name)}, nil
 		}
 		return nil, errors.Wrapf(err, "reading %s %s", g.Kind, name)
 	}
@@ -86,7 +86,7 @@ func (g *Guard) Check(ctx context.Context, obj client.Object, holds bool) (*Refu
 		return nil, err
 	}
 	if !allowed {
-		return &Refusal{driverv1.IdentityNotAllowedReason, fmt.Sprintf("%s %s does not allow namespace %s. Nothing is called in the cloud: "+
+		return &Refusal{driverv1.IdentityNotAllowedReason, fmt.Sprintf("%s %s does not allow namespace %s. The cloud is not called: "+
 			"allow the namespace in its spec.allowedNamespaces, or use another identity", g.Kind, name, obj.GetNamespace())}, nil
 	}
 	return g.unready(id, holds), nil
@@ -97,7 +97,7 @@ func (g *Guard) withoutIdentity() *Refusal {
 		return nil
 	}
 	return &Refusal{driverv1.IdentityNotAllowedReason, fmt.Sprintf("spec.identityRef is missing, and this provider calls the cloud with an %s only "+
-		"(--require-identity). Nothing is called: use a template that names one, or have the provider run without the flag", g.Kind)}
+		"(--require-identity). The cloud is not called: use a template that names one, or start the provider without the flag", g.Kind)}
 }
 
 // unready is the refusal of an identity that cannot be used now. A decision on an earlier generation holds if it is good: a change of the
@@ -109,11 +109,11 @@ func (g *Guard) unready(id Object, holds bool) *Refusal {
 	}
 	ready := meta.FindStatusCondition(id.CommonStatus().Conditions, driverv1.IdentityReadyCondition)
 	if ready == nil {
-		return &Refusal{driverv1.IdentityNotReadyReason, fmt.Sprintf("%s %s has not been checked yet. Nothing is called in the cloud until it has",
+		return &Refusal{driverv1.IdentityNotReadyReason, fmt.Sprintf("%s %s has not been checked yet. The cloud is not called until it has",
 			g.Kind, id.GetName())}
 	}
 	if ready.Status == metav1.ConditionFalse {
-		return &Refusal{driverv1.IdentityNotReadyReason, fmt.Sprintf("%s %s is not ready (%s). Nothing is called in the cloud until it is: "+
+		return &Refusal{driverv1.IdentityNotReadyReason, fmt.Sprintf("%s %s is not ready (%s). The cloud is not called until it is: "+
 			"see its condition Ready", g.Kind, id.GetName(), ready.Reason)}
 	}
 	return nil

@@ -69,7 +69,7 @@ func assessKnown(s observation, now time.Time) assessment {
 		return assessFailed(s)
 	case driverv1.InstanceStopping:
 		return assessStopped(s, now, assessment{inTransition: true, why: &explanation{driverv1.InstanceStoppingReason,
-			"The instance is being stopped, by somebody else" + detail(i)}})
+			"The instance is being stopped, not by this provider" + detail(i)}})
 	case driverv1.InstanceStopped:
 		if i.Interrupted {
 			return assessEnded(i, s.provisioned) // It may come back, with nothing that ran on it: the Machine is to be replaced.

@@ -66,7 +66,7 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 	}
 	instance, err := r.askCloud(ctx, s)
 	if err == nil && s.isNamesake(instance) {
-		err = driver.NewNotFoundError("Observe", "", errors.New("the name is that of an instance of somebody else"))
+		err = driver.NewNotFoundError("Observe", "", errors.New("the instance of this name does not carry the mark of this object"))
 	}
 	switch {
 	case err == nil && instance.ProviderID == "":
@@ -248,7 +248,7 @@ func hasEnded(state driverv1.InstanceState) bool {
 // does not show that there is nothing. Only a person can know that the account itself is gone.
 func explainUnseen(err error) *explanation {
 	why := explain(err)
-	why.message += ". The object stays until it can be seen that nothing of it is left; if the account is gone for good, with all that was in it, " +
+	why.message += ". The object stays until it can be seen that nothing of it is left; if the account and all that was in it are gone, " +
 		"remove the finalizer " + Finalizer
 	return why
 }

@@ -41,7 +41,7 @@ var (
 
 	interrupted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_machine_interruptions_total",
-		Help: "Number of announced interruptions that were to have a Machine deleted, by what became of it: deleted, gone (or being deleted by somebody else), kept (not one to be replaced), late (not deleted in time); and of refused deletions, which are tried again.",
+		Help: "Number of announced interruptions that were to have a Machine deleted, by what became of it: deleted, gone (or being deleted already), kept (not one to be replaced), late (not deleted in time); and of refused deletions, which are tried again.",
 	}, []string{"kind", "result"})
 )
 

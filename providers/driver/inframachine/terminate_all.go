@@ -68,7 +68,7 @@ func nothingToTerminate(state driverv1.InstanceState) error {
 	if hasNotRun(state) {
 		return driver.NewNotFoundError("Observe", "", errors.New("the launch has failed and there is no instance"))
 	}
-	return driver.NewRefusedError("Observe", "", errors.New("the launch goes on, and there is no instance yet"))
+	return driver.NewRefusedError("Observe", "", errors.New("the launch is under way, and there is no instance yet"))
 }
 
 // deleteInstances asks the cloud to terminate instances, and waits no longer than for any call. It has one error, or nil, for each handle.

@@ -59,8 +59,8 @@ func (c *Collector) dispute(w *World, listed []*list) {
 				t.reported = true
 				taken[f.key()] = t
 				c.event(cluster, corev1.EventTypeWarning, ContestedEvent, "Another management cluster writes its mark on instance %s of %s, which %s %s "+
-					"claims here: it was moved, and restored here from a backup since? Nothing of this Cluster is collected before a week has passed "+
-					"without that. Let only one management cluster keep the object", f.ID, f.Owner, c.Kind, f.Owner)
+					"claims here; the object may have been moved and then restored here from a backup. Nothing of this Cluster is collected until "+
+					"a week after the last such write. Let only one management cluster have the object", f.ID, f.Owner, c.Kind, f.Owner)
 			}
 		}
 	}

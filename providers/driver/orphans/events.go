@@ -29,16 +29,16 @@ const (
 var advice = map[Assessment]string{
 	ClusterGone: "It carries a mark of this provider, and its Cluster is not here any more: it was moved, or removed by force. " +
 		"Where it was not moved, terminate it in the cloud",
-	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If it is nobody's, terminate it in the cloud",
+	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If no management cluster owns it, terminate it in the cloud",
 	UnknownEpoch: "Its mark was made after the backup that this API server was restored from, by a copy of this management cluster, " +
-		"or right before its object was removed. If it is nobody's, terminate it in the cloud",
+		"or right before its object was removed. If no management cluster owns it, terminate it in the cloud",
 	Unproven: "Its object was removed while the Cluster was paused, as by a move that has failed, or shortly after the launch. If it was moved, " +
-		"let the target work on it; if it is nobody's, terminate it in the cloud",
+		"let the target work on it; if no management cluster owns it, terminate it in the cloud",
 	NotLaunched: "It carries the mark of an object for which it was not launched, by its token or name: a copy that was made with the tags of the " +
-		"original, or adopted by hand. Take the marks off if it is to stay; if it is nobody's, terminate it in the cloud",
+		"original, or adopted by hand. Take the marks off if it is to stay; if no management cluster owns it, terminate it in the cloud",
 	Relabeled: "It carries the mark of an object that was here, and a lineage of another management cluster: it was moved to another management cluster, or " +
-		"somebody has replaced the lineage. If it is nobody's, terminate it in the cloud",
-	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
+		"its lineage was replaced. If no management cluster owns it, terminate it in the cloud",
+	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If no management cluster owns it, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Frozen: "Nothing of its Cluster may be replaced now (condition RemediationAllowed): it is deleted once that has ended and two more scans " +
 		"have seen it. If it is to stay, recreate its object before then",

@@ -206,7 +206,7 @@ const (
 	// that Machine, for the Node name of that Machine. Another token is given only when one is lost.
 	CSRApprovalProvider CSRApproval = "Provider"
 	// CSRApprovalControllerManager leaves it to kube-controller-manager of the target cluster, where
-	// somebody has bound the ClusterRoles of kubelet approval. It approves any Node name.
+	// an administrator has bound the ClusterRoles of kubelet approval. It approves any Node name.
 	CSRApprovalControllerManager CSRApproval = "ControllerManager"
 )
 

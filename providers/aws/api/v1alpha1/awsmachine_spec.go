@@ -193,7 +193,7 @@ type AWSMachineSpec struct {
 	// terminationProtection protects the instance from termination by EC2's API or console
 	// (DisableApiTermination). Default: false. It does not keep the instance from shutting itself down, and
 	// spot instances cannot have it. Deleting the Machine disables the protection that the spec asks for and
-	// terminates the instance. Protection that somebody else has enabled stays: the condition Ready has the
+	// terminates the instance. Protection that another user has enabled stays: the condition Ready has the
 	// reason DeletionBlocked then.
 	// +optional
 	TerminationProtection *bool `json:"terminationProtection,omitempty"`

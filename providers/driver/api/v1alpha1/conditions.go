@@ -86,25 +86,25 @@ const (
 	// InterruptionImminentReason means that the cloud has announced to take the instance back within minutes. It is a reason of
 	// InstanceEventScheduled too, with status True.
 	InterruptionImminentReason = "InterruptionImminent"
-	// InstanceStoppingReason means that the instance is being stopped, by somebody else.
+	// InstanceStoppingReason means that the instance is being stopped, not by this provider.
 	InstanceStoppingReason = "InstanceStopping"
 	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
 	InstanceStoppedReason = "InstanceStopped"
 	// ForeignInstanceReason means that the instance that the object names, or that its launch record leads to, does not
 	// carry the mark of the object. It is neither used nor terminated; the message explains how to adopt it.
 	ForeignInstanceReason = "ForeignInstance"
-	// InstanceTerminatedReason means that the instance was terminated by somebody else. Failed for good.
+	// InstanceTerminatedReason means that the instance was terminated, not by this provider. It is not launched again.
 	InstanceTerminatedReason = "InstanceTerminated"
-	// InstanceInterruptedReason means that the cloud took a spot instance back. Failed for good.
+	// InstanceInterruptedReason means that the cloud took a spot instance back. Failed permanently.
 	InstanceInterruptedReason = "InstanceInterrupted"
-	// InstanceLaunchFailedReason means that the instance was accepted and ended before it ran. Failed for good.
+	// InstanceLaunchFailedReason means that the instance was accepted and ended before it ran. Failed permanently.
 	InstanceLaunchFailedReason = "InstanceLaunchFailed"
-	// InstanceLaunchTimeoutReason means that the instance did not run within its launch timeout. Failed for good.
+	// InstanceLaunchTimeoutReason means that the instance did not run within its launch timeout. Failed permanently.
 	InstanceLaunchTimeoutReason = "InstanceLaunchTimeout"
 	// InstanceFailedReason means that the cloud reports an instance that has run as failed.
 	InstanceFailedReason = "InstanceFailed"
 	// InstanceVanishedReason means that the instance existed and the cloud does not know it any more. It is
-	// never launched again under the same Machine. Failed for good.
+	// never launched again under the same Machine. Failed permanently.
 	InstanceVanishedReason = "InstanceVanished"
 )
 

@@ -42,10 +42,10 @@ func readyCondition(v *checkResult, refusal string) metav1.Condition {
 	invalid := identity.AsInvalid(v.err)
 	if invalid == nil {
 		return conditions.Unknown(driverv1.IdentityReadyCondition, driverv1.NotVerifiedReason, strings.TrimRight(v.err.Error(), ".: ")+
-			". It is not known whether the credentials are good; they are used all the same. Retried slowly")
+			". The credentials could not be checked; they are used meanwhile. Retried slowly")
 	}
 	return conditions.False(driverv1.IdentityReadyCondition, invalid.Reason, strings.TrimRight(invalid.Message, ".")+
-		". Nothing is called with the identity meanwhile")
+		". The identity is not used until then")
 }
 
 // reasonOf is the reason of Ready for the error of a check, for metrics.
