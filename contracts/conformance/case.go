@@ -10,15 +10,15 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Case is a piece of a run that verifies some rules: one look at a manifest, or one scenario on a cluster.
+// Case is a part of a run that verifies some rules: a check of a manifest, or a scenario on a cluster.
 type Case[Env any] struct {
 	// Name is stable and can be selected with --case, such as "Deletion/WaitsForInfrastructure".
 	Name string
-	// Rules are those that it may speak of; it is not run if none of them was asked for.
+	// Rules are those that it may report on; it does not run if none of them is selected.
 	Rules []rules.ID
 	// Method is static or behavioural.
 	Method rules.Method
-	// Run looks, and records what it finds of each rule. What it does not speak of counts as skipped.
+	// Run records findings about the rules. Rules without a finding count as skipped.
 	Run func(ctx context.Context, t *T, env Env)
 }
 
@@ -30,7 +30,7 @@ type T struct {
 	findings []Finding
 }
 
-// Finding is a statement of a case about a rule.
+// Finding is what a case found about a rule.
 type Finding struct {
 	Rule   rules.ID
 	Status report.Status
@@ -42,10 +42,10 @@ type Finding struct {
 	Case     string
 }
 
-// NewT returns a T for a case of this name that may speak of these rules.
+// NewT returns a T for a case of this name that may report on these rules.
 func NewT(name string, allowed ...rules.ID) *T { return &T{name: name, allowed: allowed} }
 
-// Pass records that the rule was kept, and what shows it.
+// Pass records that the rule was kept, with the evidence.
 func (t *T) Pass(rule rules.ID, object, evidence string, args ...any) {
 	t.record(Finding{Rule: rule, Status: report.Pass, Object: object, Evidence: fmt.Sprintf(evidence, args...)})
 }
@@ -55,7 +55,7 @@ func (t *T) Fail(rule rules.ID, object string, failure report.Failure) {
 	t.record(Finding{Rule: rule, Status: report.Fail, Object: object, Failure: &failure})
 }
 
-// Skip records why the rule could not be looked at.
+// Skip records why the rule could not be verified.
 func (t *T) Skip(rule rules.ID, object, reason string, args ...any) {
 	t.record(Finding{Rule: rule, Status: report.Skip, Object: object, Reason: fmt.Sprintf(reason, args...)})
 }
@@ -67,7 +67,7 @@ func (t *T) Findings() []Finding {
 	return slices.Clone(t.findings)
 }
 
-// forgive makes skips of failures, for a run that was interrupted: what did not come might have.
+// forgive turns failures into skips, for a run that was interrupted: what was missing might still have come.
 func (t *T) forgive() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,10 +79,10 @@ func (t *T) forgive() {
 	}
 }
 
-// record panics on a rule that the case does not declare: then the table of who verifies what would be wrong.
+// record panics on a rule that the case does not declare: the table of which case verifies which rule would be wrong.
 func (t *T) record(finding Finding) {
 	if !slices.Contains(t.allowed, finding.Rule) {
-		panic(fmt.Sprintf("case %s speaks of rule %s, which it does not declare", t.name, finding.Rule))
+		panic(fmt.Sprintf("case %s reports on rule %s, which it does not declare", t.name, finding.Rule))
 	}
 	finding.Case = t.name
 	t.mu.Lock()
@@ -93,10 +93,10 @@ func (t *T) record(finding Finding) {
 // stopped is what Stop panics with.
 type stopped struct{ reason string }
 
-// Stop ends a case that Early has begun: the suite cannot play its part, or what the rules are about is not reached.
+// Stop ends a case that runs in Early: the suite cannot continue, or the situation that the rules are about was not reached.
 func (t *T) Stop(reason string, args ...any) { panic(stopped{fmt.Sprintf(reason, args...)}) }
 
-// Early runs a case, or a part of one, and returns the reason with which it was stopped; empty if it has come to its end.
+// Early runs a case, or a part of one, and returns the reason with which it was stopped; empty if it ran to its end.
 func Early(run func()) (reason string) {
 	defer func() {
 		ended := recover()
@@ -110,18 +110,17 @@ func Early(run func()) (reason string) {
 	return ""
 }
 
-// SkipRest records of each rule of which the case has said nothing that it was skipped, and why; without a reason, that the case did not
-// come as far.
+// SkipRest records each rule without a finding as skipped, with the reason; without one, that the case did not reach it.
 func (t *T) SkipRest(object, reason string) {
 	if reason == "" {
-		reason = "the case did not come as far as this rule"
+		reason = "the case did not reach this rule"
 	}
-	spoken := map[rules.ID]bool{}
+	reported := map[rules.ID]bool{}
 	for _, finding := range t.Findings() {
-		spoken[finding.Rule] = true
+		reported[finding.Rule] = true
 	}
 	for _, id := range t.allowed {
-		if !spoken[id] {
+		if !reported[id] {
 			t.Skip(id, object, "%s", reason)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // TestSkipRest: what a case has spoken of stays as it is, the rest of its rules is skipped, once.
 func TestSkipRest(t *testing.T) {
-	for reason, want := range map[string]string{"no 100% Node": "no 100% Node", "": "the case did not come as far as this rule"} {
+	for reason, want := range map[string]string{"no 100% Node": "no 100% Node", "": "the case did not reach this rule"} {
 		g := NewWithT(t)
 		c := NewT("A", "IM-001", "IM-002", "IM-003")
 		c.Pass("IM-001", "", "%d seen", 1)
@@ -33,7 +33,7 @@ func TestSkipRest(t *testing.T) {
 func TestCasesSpeakOfTheirRulesAlone(t *testing.T) {
 	g := NewWithT(t)
 	c := NewT("A", "IM-001")
-	g.Expect(func() { c.Pass("IM-002", "", "") }).To(PanicWith("case A speaks of rule IM-002, which it does not declare"))
+	g.Expect(func() { c.Pass("IM-002", "", "") }).To(PanicWith("case A reports on rule IM-002, which it does not declare"))
 	g.Expect(c.Findings()).To(BeEmpty())
 }
 

@@ -8,9 +8,9 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Collect makes one result for each of the rules that were asked for and each object that findings name, of one version of the
-// contract ("" where a profile has no versions) and one method. A rule that any finding calls broken has failed; one that none
-// calls kept was skipped, for the reasons that findings name or since no case reached it.
+// Collect returns one result for each selected rule and each object that findings name, of one version of the
+// contract ("" where a profile has no versions) and one method. A rule with a failed finding has failed; one without a failed or
+// passed finding was skipped, for the reasons that findings give or because no case reached it.
 func Collect(asked []rules.Rule, version string, method rules.Method, findings []Finding) []report.Result {
 	var results []report.Result
 	for _, rule := range asked {
@@ -65,7 +65,7 @@ func resultOf(rule rules.Rule, object, version string, method rules.Method, find
 	case result.Status != report.Skip:
 		result.Reason = ""
 	case result.Reason == "":
-		result.Reason = "no case came as far as this rule"
+		result.Reason = "no case reached this rule"
 	}
 	return result
 }

@@ -41,10 +41,10 @@ func TestCollectStatus(t *testing.T) {
 		"skipped, then kept":       {[]Finding{skip, pass}, report.Result{Status: report.Pass, Evidence: []string{"seen"}, Cases: []string{"C", "A"}}},
 		"skipped, then broken":     {[]Finding{skip, fail}, report.Result{Status: report.Fail, Failures: failures, Cases: []string{"C", "B"}}},
 		"broken, then skipped":     {[]Finding{fail, skip}, report.Result{Status: report.Fail, Failures: failures, Cases: []string{"B", "C"}}},
-		"skipped by no case":       {[]Finding{{Rule: rule, Status: report.Skip}}, report.Result{Status: report.Skip, Reason: "no case came as far as this rule"}},
-		"nothing":                  {nil, report.Result{Status: report.Skip, Reason: "no case came as far as this rule"}},
+		"skipped by no case":       {[]Finding{{Rule: rule, Status: report.Skip}}, report.Result{Status: report.Skip, Reason: "no case reached this rule"}},
+		"nothing":                  {nil, report.Result{Status: report.Skip, Reason: "no case reached this rule"}},
 		"another rule is broken":   {[]Finding{pass, elsewhere}, report.Result{Status: report.Pass, Evidence: []string{"seen"}, Cases: []string{"A"}}},
-		"another rule alone found": {[]Finding{elsewhere}, report.Result{Status: report.Skip, Reason: "no case came as far as this rule"}},
+		"another rule alone found": {[]Finding{elsewhere}, report.Result{Status: report.Skip, Reason: "no case reached this rule"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.want.Rule, row.want.Level, row.want.Text, row.want.Feature = rule, rules.Must, "A.", string(rules.FeatureContract)

@@ -6,11 +6,11 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Profile is a set of rules that belong together: those of some subjects, by features. Core features are what every implementation
-// is expected to have; extended ones may be left out, with a reason in the report.
+// Profile is a set of rules: those of some subjects, by features. Core features are what every implementation
+// is expected to have; extended ones may be skipped, with a reason in the report.
 type Profile struct {
 	Name string
-	// Purpose says in a sentence who runs it.
+	// Purpose is a sentence on what it is for.
 	Purpose        string
 	Subjects       []rules.Subject
 	Core, Extended []rules.Feature
@@ -40,7 +40,7 @@ var (
 	}
 	// ProviderProfile is for providers of any kinds, and for those that have several.
 	ProviderProfile = Profile{
-		Name: "provider", Purpose: "providers of any kinds, by their manifests: every contract kind that they have, and the release",
+		Name: "provider", Purpose: "providers of any kind, by their manifests: every contract kind that they have, and the release",
 		Subjects: []rules.Subject{
 			rules.Kinds, rules.InfraMachine, rules.BootstrapConfig, rules.InfraCluster, rules.ControlPlane, rules.Provider,
 		},

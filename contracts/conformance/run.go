@@ -8,7 +8,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Run runs the cases that may speak of a rule that was asked for, one after the other, and returns what they found of these rules. It
+// Run runs the cases that may report on a selected rule, one after another, and returns what they found about these rules. It
 // ends early, with what was found until then, when the context ends.
 func Run[Env any](ctx context.Context, cases []Case[Env], selection Selection, env Env) []Finding {
 	return RunParallel(ctx, cases, selection, env, 1)
@@ -41,7 +41,7 @@ func RunParallel[Env any](ctx context.Context, cases []Case[Env], selection Sele
 	return append(selection.skips(), slices.Concat(found...)...)
 }
 
-// RulesOf returns the rules that some cases may speak of.
+// RulesOf returns the rules that the cases may report on.
 func RulesOf[Env any](cases []Case[Env]) []rules.ID {
 	var found []rules.ID
 	for _, c := range cases {

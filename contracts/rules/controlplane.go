@@ -1,6 +1,6 @@
 package rules
 
-// planeFacts are the first of CP-: what a control plane says.
+// planeFacts are the first of CP-: what a control plane reports.
 var planeFacts = []Rule{
 	{
 		ID: "CP-001", Level: Must, Feature: FeatureContract, Verified: static,
@@ -12,7 +12,7 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-002", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A provider that makes the endpoint of the control plane reports its host, a string, and port, an integer.",
+		Text:     "A provider that creates the endpoint of the control plane reports its host, a string, and port, an integer.",
 		Fields:   "`spec.controlPlaneEndpoint.host`, `spec.controlPlaneEndpoint.port`",
 		ReliedOn: "the core, which copies it to the Cluster",
 		Accessor: "controlplane.Accessor.ControlPlaneEndpoint",
@@ -20,7 +20,7 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-003", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A boolean is true for a control plane whose instances do not show up as Nodes.",
+		Text:     "A boolean is true for a control plane whose instances do not register as Nodes.",
 		Fields:   "`status.externalManagedControlPlane`",
 		ReliedOn: "the core, which expects no Nodes of control plane Machines then",
 		Accessor: "controlplane.Accessor.ExternallyManaged",
@@ -28,7 +28,7 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-004", Level: Should, Feature: FeatureConditions, Verified: notYet,
-		Text:       "The condition Available says whether the control plane serves, whatever is done with it meanwhile, and otherwise why not.",
+		Text:       "The condition Available reports whether the control plane serves, also during changes, and otherwise why not.",
 		Fields:     "`status.conditions[Available]`, else `status.conditions[Ready]`",
 		ReliedOn:   "the core, which mirrors it into `ControlPlaneAvailable` of the Cluster",
 		Accessor:   "controlplane.Accessor.Available",
@@ -37,9 +37,9 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-005", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A provider that manages the version of Kubernetes has the desired one, a string.",
+		Text:     "A provider that manages the version of Kubernetes has a field for the desired version, a string.",
 		Fields:   "`spec.version`",
-		ReliedOn: "the core, which looks at it before it makes workers of that version",
+		ReliedOn: "the core, which checks it before it creates workers of that version",
 		Accessor: "controlplane.Accessor.Version",
 		Source:   planePage + "controlplane-version",
 	},
@@ -47,13 +47,13 @@ var planeFacts = []Rule{
 		ID: "CP-006", Level: Should, Feature: FeatureContract, Verified: static,
 		Text:     "A provider that manages the version of Kubernetes reports those that its instances have, in a list of objects with `version`, or the oldest of them alone, a string.",
 		Fields:   "`status.versions[].version`, else `status.version`",
-		ReliedOn: "the core, which sees by it when an upgrade is over",
+		ReliedOn: "the core, which sees by it when an upgrade is complete",
 		Accessor: "controlplane.Accessor.StatusVersions",
 		Source:   planePage + "controlplane-version",
 	},
 	{
 		ID: "CP-007", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A provider with a number of instances has the desired one and reports how many there are, ready, available and up to date, all integers.",
+		Text:     "A provider with a number of instances has a field for the desired number, and reports how many instances exist, are ready, available and up to date, all integers.",
 		Fields:   "`spec.replicas`; v1beta1: `status.replicas`, `readyReplicas`, `updatedReplicas`, `unavailableReplicas`; v1beta2: `status.replicas`, `readyReplicas`, `availableReplicas`, `upToDateReplicas`",
 		ReliedOn: "the core, which counts them in the status of the Cluster",
 		Accessor: "controlplane.Accessor.Replicas",
@@ -68,9 +68,9 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-009", Level: Should, Feature: FeatureContract, Verified: notYet,
-		Text:       "The desired version is a semantic version, and gets a `v` in front where it has none.",
+		Text:       "The desired version is a semantic version, to which the provider adds the prefix `v` where it is missing.",
 		Fields:     "`spec.version`",
-		ReliedOn:   "the core and people, who compare versions",
+		ReliedOn:   "the core and users, who compare versions",
 		Unverified: noPlaneProfile,
 		Source:     planePage + "controlplane-version",
 	},
@@ -78,7 +78,7 @@ var planeFacts = []Rule{
 		ID: "CP-010", Level: Should, Versions: newer, Feature: FeatureContract, Verified: notYet,
 		Text:       "The versions are listed from the oldest to the newest.",
 		Fields:     "`status.versions`",
-		ReliedOn:   "whoever takes the first for the oldest",
+		ReliedOn:   "controllers that expect the oldest first",
 		Unverified: noPlaneProfile,
 		Source:     planePage + "controlplane-version",
 	},
@@ -107,37 +107,37 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-014", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A provider whose instances are Machines has the timeouts of their deletion: in v1beta1 durations, in v1beta2 integers, in seconds.",
+		Text:     "A provider whose instances are Machines has fields for the timeouts of their deletion: in v1beta1 durations, in v1beta2 integers, in seconds.",
 		Fields:   "v1beta1: `spec.machineTemplate.nodeDrainTimeout`, `nodeVolumeDetachTimeout`, `nodeDeletionTimeout`; v1beta2: `spec.machineTemplate.spec.deletion.nodeDrainTimeoutSeconds`, `nodeVolumeDetachTimeoutSeconds`, `nodeDeletionTimeoutSeconds`",
-		ReliedOn: "ClusterClasses, and people who limit a drain",
+		ReliedOn: "ClusterClasses, and users who limit a drain",
 		Source:   planePage + "controlplane-machines",
 	},
 	{
 		ID: "CP-015", Level: Should, Feature: FeatureContract, Verified: static,
-		Text:     "A provider that lets readiness gates of its Machines be set has a list of objects with `conditionType`.",
+		Text:     "A provider whose Machines can have readiness gates has a list of objects with `conditionType` for them.",
 		Fields:   "v1beta1: `spec.machineTemplate.readinessGates`; v1beta2: `spec.machineTemplate.spec.readinessGates`",
 		ReliedOn: "ClusterClasses",
 		Source:   planePage + "controlplane-machines",
 	},
 	{
 		ID: "CP-016", Level: Should, Versions: newer, Feature: FeatureContract, Verified: static,
-		Text:     "A provider that lets taints of its Machines be set has a list of objects with `key` and `effect`.",
+		Text:     "A provider whose Machines can have taints has a list of objects with `key` and `effect` for them.",
 		Fields:   "`spec.machineTemplate.spec.taints`",
 		ReliedOn: "ClusterClasses",
 		Source:   planePage + "controlplane-machines",
 	},
 	{
 		ID: "CP-017", Level: May, Feature: FeatureContract, Verified: static,
-		Text:     "A provider that rolls out at a time has that time.",
+		Text:     "A provider that can roll out at a given time has a field for that time.",
 		Fields:   "v1beta1: `spec.rolloutAfter`; v1beta2: `spec.rollout.after`",
 		ReliedOn: "ClusterClasses, and `clusterctl alpha rollout restart`",
 		Source:   planePage + "controlplane-rolloutafter",
 	},
 	{
 		ID: "CP-018", Level: May, Feature: FeatureConditions, Verified: notYet,
-		Text:       "The conditions RollingOut, ScalingUp and ScalingDown say what is being done.",
+		Text:       "The conditions RollingOut, ScalingUp and ScalingDown report what the provider is doing.",
 		Fields:     "`status.conditions[RollingOut]`, `status.conditions[ScalingUp]`, `status.conditions[ScalingDown]`",
-		ReliedOn:   "the core, which sums them up for the Cluster",
+		ReliedOn:   "the core, which summarizes them for the Cluster",
 		Accessor:   "controlplane.Accessor.Condition",
 		Unverified: noPlaneProfile,
 		Source:     planePage + "controlplane-conditions",
@@ -151,9 +151,9 @@ var planeFacts = []Rule{
 	},
 	{
 		ID: "CP-020", Level: Should, Feature: FeatureConditions, Verified: notYet,
-		Text:       "A failure that the provider cannot mend is reported by a condition with a documented reason.",
+		Text:       "A failure that the provider cannot resolve is reported by a condition with a documented reason.",
 		Fields:     "`status.conditions`",
-		ReliedOn:   "people",
+		ReliedOn:   "users",
 		Unverified: noPlaneProfile,
 		Source:     planePage + "controlplane-terminal-failures",
 	},

@@ -26,16 +26,16 @@ const (
 	noClusterProfile = "The suite has no profile that plays the core for an InfraCluster."
 	noPlaneProfile   = "The suite has no profile that plays the core for a ControlPlane."
 	noUpdater        = "The suite plays no Update Extension."
-	forReaders       = "It asks for text that people read."
+	forReaders       = "It is about documentation."
 )
 
-// The version that only providers of the older contract have.
+// older is the version of rules that only the older contract has.
 var older = []string{V1Beta1}
 
-// The version that has what the older contract did not have.
+// newer is the version of rules that the older contract does not have.
 var newer = []string{V1Beta2}
 
-// about completes lists with what all of their rules have in common.
+// about sets what all rules of the lists have in common.
 func about(subject Subject, lists ...[]Rule) []Rule {
 	list := slices.Concat(lists...)
 	for i := range list {
@@ -47,7 +47,7 @@ func about(subject Subject, lists ...[]Rule) []Rule {
 	return list
 }
 
-// book is where Cluster API's book is.
+// book is the address of Cluster API's book.
 const book = "https://cluster-api.sigs.k8s.io/"
 
 // Pages of the book that rules come from.

@@ -1,12 +1,12 @@
 // Package rules holds the rules of the contracts between a core and its providers as data: what documents list, what code
 // cites, and what the conformance suite verifies. The tables of contracts/*/README.md are written from it.
 //
-// It depends on nothing but the standard library, so that anybody can import it.
+// It depends on the standard library alone, so that any program can import it.
 package rules
 
 import "slices"
 
-// ID is the stable number of a rule, such as IM-003. A number is never used again for another rule.
+// ID is the stable number of a rule, such as IM-003. A number is never reused for another rule.
 type ID string
 
 // Level is how binding a rule is, as in RFC 2119.
@@ -67,46 +67,46 @@ const (
 	FeatureContract Feature = "Contract"
 	// FeatureMove is that objects survive clusterctl move.
 	FeatureMove Feature = "Move"
-	// FeaturePause is that an implementation leaves objects alone that are paused.
+	// FeaturePause is that an implementation does not touch paused objects.
 	FeaturePause Feature = "Pause"
-	// FeatureTemplates is what templates promise.
+	// FeatureTemplates is what templates guarantee.
 	FeatureTemplates Feature = "Templates"
-	// FeatureFailureDomains is that machines are placed where they are asked for.
+	// FeatureFailureDomains is that machines are placed in the requested failure domain.
 	FeatureFailureDomains Feature = "FailureDomains"
 	// FeatureAddresses is that addresses are reported.
 	FeatureAddresses Feature = "Addresses"
-	// FeatureConditions is that conditions say why something waits.
+	// FeatureConditions is that conditions report why something waits.
 	FeatureConditions Feature = "Conditions"
 	// FeatureClusterctl is that clusterctl can install, upgrade and remove a release.
 	FeatureClusterctl Feature = "Clusterctl"
-	// FeatureAutoscalingFromZero is that a template says how large its machines are.
+	// FeatureAutoscalingFromZero is that a template reports the capacity of its machines.
 	FeatureAutoscalingFromZero Feature = "AutoscalingFromZero"
-	// FeatureInterruptible is that machines which the cloud can take away are marked.
+	// FeatureInterruptible is that machines which the cloud can reclaim are marked.
 	FeatureInterruptible Feature = "Interruptible"
-	// FeatureClusterClass is that objects can be made and tried by Cluster API's ClusterClass.
+	// FeatureClusterClass is that objects can be created and dry-run by Cluster API's ClusterClass.
 	FeatureClusterClass Feature = "ClusterClass"
 	// FeatureInPlaceUpdates is that machines are changed without being replaced.
 	FeatureInPlaceUpdates Feature = "InPlaceUpdates"
-	// FeatureSecurity is that no secret shows where it does not belong, and nothing of others is touched.
+	// FeatureSecurity is that no secret is disclosed, and nothing of others is touched.
 	FeatureSecurity Feature = "Security"
-	// FeatureMillwright is what goes beyond Cluster API's contract, as this core makes use of it.
+	// FeatureMillwright is what goes beyond Cluster API's contract and this core uses.
 	FeatureMillwright Feature = "Millwright"
 )
 
-// Rule is a promise that one side relies on.
+// Rule is a guarantee that one side relies on.
 type Rule struct {
 	ID      ID
 	Subject Subject
 	Level   Level
 	// Versions are the versions of the contract that have the rule.
 	Versions []string
-	// Feature is what the rule belongs to.
+	// Feature is the feature that the rule belongs to.
 	Feature Feature
 	// Text is the rule in one sentence.
 	Text string
 	// Fields are the fields that it is about, by version where they differ; empty where it is about none.
 	Fields string
-	// ReliedOn says who relies on it, and for what.
+	// ReliedOn is who relies on it, and for what.
 	ReliedOn string
 	// Accessor is what reads the fields for a core, as <package of contracts>.<function> or .<type>.<method>; empty if nothing does.
 	Accessor string
@@ -114,7 +114,7 @@ type Rule struct {
 	Verified []Method
 	// Unverified says why nothing verifies the rule; set if and only if Verified is NotYet alone.
 	Unverified string
-	// Source is the link to where Cluster API says so; empty for rules of FeatureMillwright alone.
+	// Source is the link to Cluster API's documentation of the rule; empty for rules of FeatureMillwright alone.
 	Source string
 }
 

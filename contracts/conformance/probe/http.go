@@ -15,7 +15,7 @@ import (
 const (
 	// timeout bounds a request, so that an endpoint that hangs ends a case and not the run.
 	timeout = 30 * time.Second
-	// limit bounds an answer.
+	// limit bounds a response.
 	limit = 16 << 20
 )
 
@@ -24,7 +24,7 @@ type endpoint struct {
 	client *http.Client
 }
 
-// String is the address without a password, for errors: they come to reports.
+// String is the address without a password, for errors: they appear in reports.
 func (e *endpoint) String() string {
 	if parsed, err := url.Parse(e.url); err == nil {
 		return parsed.Redacted()
@@ -42,26 +42,26 @@ func HTTP(address string) Probe {
 func (e *endpoint) Machines(ctx context.Context) ([]Machine, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
 	if err != nil {
-		return nil, errors.Wrap(err, "asking the probe")
+		return nil, errors.Wrap(err, "querying the probe")
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := e.client.Do(request)
 	if err != nil {
-		return nil, errors.Wrap(err, "asking the probe")
+		return nil, errors.Wrap(err, "querying the probe")
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the probe at %s answers %s, not 200", e, response.Status)
 	}
-	// A list that was left out is no empty list: an endpoint of something else would pass for an empty infrastructure.
+	// A missing list is not an empty list: an unrelated endpoint would pass for an empty infrastructure.
 	list := struct {
 		Machines *[]Machine `json:"machines"`
 	}{}
 	if err := json.NewDecoder(io.LimitReader(response.Body, limit)).Decode(&list); err != nil {
-		return nil, errors.Wrapf(err, "reading what the probe at %s answers", e)
+		return nil, errors.Wrapf(err, "reading the response of the probe at %s", e)
 	}
 	if list.Machines == nil {
-		return nil, fmt.Errorf(`the answer of the probe at %s has no "machines"`, e)
+		return nil, fmt.Errorf(`the response of the probe at %s has no "machines"`, e)
 	}
 	return *list.Machines, nil
 }

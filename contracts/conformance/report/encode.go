@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is a form in which a report is written; it is the ending of the file as well.
+// Format is a format of a report, and the extension of its file.
 type Format string
 
-// The formats. YAML and JSON can be read again.
+// The formats. YAML and JSON can be decoded.
 const (
 	YAML     Format = "yaml"
 	JSON     Format = "json"
@@ -22,7 +22,7 @@ const (
 // Formats returns all formats.
 func Formats() []Format { return []Format{YAML, JSON, Markdown, JUnit} }
 
-// ParseFormat finds the format of a name or of an ending.
+// ParseFormat returns the format of a name or of an extension.
 func ParseFormat(name string) (Format, error) {
 	switch name {
 	case "yml":
@@ -33,7 +33,7 @@ func ParseFormat(name string) (Format, error) {
 		return JUnit, nil
 	}
 	if !slices.Contains(Formats(), Format(name)) {
-		return "", errors.Errorf("%q is not a format: give yaml, json, markdown or junit", name)
+		return "", errors.Errorf("%q is not a format: set yaml, json, markdown or junit", name)
 	}
 	return Format(name), nil
 }

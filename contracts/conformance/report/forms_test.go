@@ -17,7 +17,7 @@ const wholeMarkdown = `# Conformance of infrastructure-foo v1.2.3
 |---|---|
 | Outcome | NotConformant |
 | Profile | inframachine, extended |
-| Looked at | static |
+| Verified | static |
 | Contract versions | v1beta2 |
 | Organization | Foo |
 | URL | https://foo.example |

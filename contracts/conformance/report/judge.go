@@ -6,14 +6,14 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Judge counts the results of a report and concludes its outcome. core are the features that every implementation has; interrupted says
-// that the run ended before all rules were looked at.
+// Judge counts the results of a report and sets its outcome. core are the features that every implementation has; interrupted means
+// that the run ended before all rules were verified.
 func (r *Report) Judge(core []rules.Feature, interrupted bool) {
 	r.Summary, r.Outcome = Summary{}, Conformant
 	if interrupted || r.Filter != "" || len(r.Results) == 0 {
 		r.Outcome = Partial
 	}
-	// Of each core feature whether anything was looked at of what an implementation is asked for; what it may leave out does not count.
+	// Whether anything that is not optional was verified of each core feature.
 	looked := map[rules.Feature]bool{}
 	for _, result := range r.Results {
 		if feature := rules.Feature(result.Feature); slices.Contains(core, feature) && result.Level != rules.May {

@@ -37,8 +37,8 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit writes the report for CI systems. JUnit knows no levels: a rule that is not a MUST and is broken is shown as skipped, so that
-// a pipeline fails when the implementation is not conformant, and then alone. What XML cannot say even escaped, the encoder replaces.
+// junit encodes the report for CI systems. JUnit has no levels: a broken rule that is not a MUST is shown as skipped, so that
+// a pipeline fails if and only if the implementation is not conformant. The encoder replaces what XML cannot contain even escaped.
 func (r *Report) junit() ([]byte, error) {
 	suite := junitSuite{Name: fmt.Sprintf("%s %s %s", r.Implementation.Name, r.Implementation.Version, r.Profile)}
 	for _, result := range r.Results {

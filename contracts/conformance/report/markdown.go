@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown writes the report for people: what failed first, with all that is known of it, then a table of everything.
+// markdown encodes the report for readers: failures first, with all details, then a table of everything.
 func (r *Report) markdown() []byte {
 	out := &bytes.Buffer{}
 	name := strings.TrimSpace(r.Implementation.Name + " " + r.Implementation.Version)
@@ -36,7 +36,7 @@ func (r *Report) markdownHead(out *bytes.Buffer) {
 	fmt.Fprint(out, "| | |\n|---|---|\n")
 	row("Outcome", string(r.Outcome))
 	row("Profile", r.Profile+", "+r.Level)
-	row("Looked at", strings.Join(r.Methods, ", "))
+	row("Verified", strings.Join(r.Methods, ", "))
 	row("Contract versions", strings.Join(r.ContractVersions, ", "))
 	row("Filter", r.Filter)
 	row("Organization", r.Implementation.Organization)
@@ -84,7 +84,7 @@ func (r *Report) markdownSkips(out *bytes.Buffer) {
 	}
 }
 
-// title names a result among those of a report.
+// title identifies a result in a report.
 func (r Result) title() string {
 	title := string(r.Rule)
 	for _, part := range []string{r.Object, r.ContractVersion} {
@@ -95,7 +95,7 @@ func (r Result) title() string {
 	return title
 }
 
-// line makes text of implementations one line that is no markup.
+// line turns text of implementations into one line without markup.
 func line(text string) string {
 	return strings.NewReplacer("<", "&lt;", "`", "'", "\n", " ", "\r", " ").Replace(text)
 }

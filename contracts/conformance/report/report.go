@@ -1,5 +1,5 @@
-// Package report is what a conformance run leaves: a versioned kind that says of each rule whether an implementation keeps it, with
-// the evidence, and how to see it again.
+// Package report is the result of a conformance run: a versioned kind that lists for each rule whether an implementation keeps it, with
+// the evidence, and how to reproduce it.
 package report
 
 import (
@@ -16,26 +16,26 @@ const (
 	Kind       = "ConformanceReport"
 )
 
-// Report says how an implementation keeps the rules of a profile. It is not a resource of an API server.
+// Report is how an implementation keeps the rules of a profile. It is not a resource of an API server.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
-	// Implementation is what was looked at.
+	// Implementation is what was verified.
 	Implementation Implementation `json:"implementation"`
-	// Suite is what looked at it.
+	// Suite is what verified it.
 	Suite Suite `json:"suite"`
-	// Profile is which rules were asked for, such as "inframachine".
+	// Profile is the set of rules that was selected, such as "inframachine".
 	Profile string `json:"profile"`
-	// Level is core or extended: whether features that the contract leaves to an implementation were asked for too.
+	// Level is core or extended: whether features that the contract leaves to an implementation were selected too.
 	Level string `json:"level"`
-	// ContractVersions are the versions of the contract under which the implementation was looked at.
+	// ContractVersions are the versions of the contract under which the implementation was verified.
 	ContractVersions []string `json:"contractVersions"`
-	// Methods are how it was looked at: a report of static rules says nothing about behaviour.
+	// Methods are how it was verified: a report of static rules contains nothing about behaviour.
 	Methods []string `json:"methods"`
-	// Filter says which rules and cases alone were asked for; then the outcome is at best Partial.
+	// Filter names the rules and cases to which the run was limited; then the outcome is at best Partial.
 	Filter string `json:"filter,omitempty"`
-	// Time is when the run began; left out where a report is kept and compared.
+	// Time is when the run began; empty where reports are stored and compared.
 	Time *metav1.Time `json:"time,omitempty"`
-	// Outcome is what the results come to.
+	// Outcome is the verdict of all results.
 	Outcome Outcome `json:"outcome"`
 	// Summary counts the results.
 	Summary Summary `json:"summary"`
@@ -49,7 +49,7 @@ type Implementation struct {
 	Name string `json:"name"`
 	// Version of it, such as "v2.13.0".
 	Version string `json:"version,omitempty"`
-	// Organization, URL and Contact are the authors' own words.
+	// Organization, URL and Contact are the authors' own statements.
 	Organization string `json:"organization,omitempty"`
 	URL          string `json:"url,omitempty"`
 	Contact      string `json:"contact,omitempty"`
@@ -62,7 +62,7 @@ type Suite struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Outcome sums a report up.
+// Outcome summarizes a report.
 type Outcome string
 
 // The outcomes.
@@ -80,13 +80,13 @@ type Summary struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped"`
-	// FailedShould are failures of rules that are not a MUST; they do not make an implementation not conformant.
+	// FailedShould are failures of rules that are not a MUST; an implementation can be conformant with them.
 	FailedShould int `json:"failedShould"`
 	// SkippedCore are core rules that were skipped.
 	SkippedCore int `json:"skippedCore"`
 }
 
-// Status is what became of a rule.
+// Status is the result of a rule.
 type Status string
 
 // The statuses.
@@ -102,13 +102,13 @@ type Result struct {
 	Level   rules.Level `json:"level"`
 	Text    string      `json:"text"`
 	Feature string      `json:"feature"`
-	// Object is what it is about, such as a kind; empty where the rule is about the whole.
+	// Object is what it is about, such as a kind; empty where the rule is about the implementation as a whole.
 	Object string `json:"object,omitempty"`
-	// ContractVersion is set where the rule is verified for each.
+	// ContractVersion is set where the rule is verified for each version.
 	ContractVersion string `json:"contractVersion,omitempty"`
 	Method          string `json:"method"`
 	Status          Status `json:"status"`
-	// Reason says why a rule was skipped, in a sentence.
+	// Reason is why a rule was skipped, in a sentence.
 	Reason string `json:"reason,omitempty"`
 	// Failures are what was expected and seen instead.
 	Failures []Failure `json:"failures,omitempty"`
@@ -118,11 +118,11 @@ type Result struct {
 	Cases []string `json:"cases,omitempty"`
 	// Reproduce is a command that runs these cases alone.
 	Reproduce string `json:"reproduce,omitempty"`
-	// Source is where Cluster API says so.
+	// Source is the link to Cluster API's documentation of the rule.
 	Source string `json:"source,omitempty"`
 }
 
-// ReproduceBy sets the command by which each result can be seen again: the command with the rule in place of %s.
+// ReproduceBy sets the command that reproduces each result: the command with the rule in place of %s.
 func ReproduceBy(results []Result, command string) {
 	for i := range results {
 		results[i].Reproduce = fmt.Sprintf(command, results[i].Rule)

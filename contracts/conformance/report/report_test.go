@@ -184,7 +184,7 @@ func TestParseFormat(t *testing.T) {
 		g.Expect(report.ParseFormat(name)).To(Equal(format))
 	}
 	_, err := report.ParseFormat("pdf")
-	g.Expect(err).To(MatchError(`"pdf" is not a format: give yaml, json, markdown or junit`))
+	g.Expect(err).To(MatchError(`"pdf" is not a format: set yaml, json, markdown or junit`))
 	_, err = sample().Encode("pdf")
 	g.Expect(fmt.Sprint(err)).To(ContainSubstring("not a format"))
 }

@@ -13,12 +13,12 @@ import (
 
 // Cloud is the infrastructure of StandInMachines, in memory. It is its own probe.
 type Cloud struct {
-	// Start and End are how long machines take to run, and to be gone.
+	// Start and End are how long machines take to start, and to terminate.
 	Start, End time.Duration
 
 	mu       sync.Mutex
 	machines map[string]*vm
-	made     int
+	launched int
 }
 
 type vm struct {
@@ -26,10 +26,10 @@ type vm struct {
 	runs, ends time.Time
 }
 
-// Zones of the Cloud; machines are in the first unless they are asked for elsewhere.
+// Zones of the Cloud; machines are in the first one by default.
 var Zones = []string{"zone-a", "zone-b"}
 
-// NewCloud makes one whose machines take a moment to start and to end.
+// NewCloud returns a Cloud whose machines take a moment to start and to terminate.
 func NewCloud() *Cloud {
 	return &Cloud{Start: 30 * time.Millisecond, End: 700 * time.Millisecond, machines: map[string]*vm{}}
 }
@@ -46,7 +46,7 @@ func (c *Cloud) Machines(context.Context) ([]probe.Machine, error) {
 	return list, nil
 }
 
-// settle brings all machines to the state of now.
+// settle updates the state of all machines.
 func (c *Cloud) settle() {
 	now := time.Now()
 	for id, m := range c.machines {
@@ -61,12 +61,12 @@ func (c *Cloud) settle() {
 	}
 }
 
-// launch makes a machine with marks.
+// launch launches a machine with marks.
 func (c *Cloud) launch(zone string, marks ...string) probe.Machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made++
-	id := fmt.Sprintf("m-%06d", c.made)
+	c.launched++
+	id := fmt.Sprintf("m-%06d", c.launched)
 	m := &vm{Machine: probe.Machine{ID: id, ProviderID: "standin:///" + id, FailureDomain: zone, Marks: marks}, runs: time.Now().Add(c.Start)}
 	c.machines[id] = m
 	return m.Machine
@@ -87,7 +87,7 @@ func (c *Cloud) with(mark string) []probe.Machine {
 	return found
 }
 
-// end ends machines; asking again changes nothing.
+// end terminates machines; it is idempotent.
 func (c *Cloud) end(machines []probe.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

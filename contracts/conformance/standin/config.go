@@ -81,7 +81,7 @@ func (r *configs) reconcile(ctx context.Context, o *object) error {
 	return r.report(ctx, o, secret, taken)
 }
 
-// data makes the Secret, or finds it; taken is true if it was there before the status said so.
+// data finds the Secret or creates it; taken is true if it existed before the status reported it.
 func (r *configs) data(ctx context.Context, o *object) (secret *corev1.Secret, taken bool, err error) {
 	list := &corev1.SecretList{}
 	if err := r.client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingLabels{labelConfig: o.GetName()}); err != nil {
@@ -90,24 +90,24 @@ func (r *configs) data(ctx context.Context, o *object) (secret *corev1.Secret, t
 	fresh := !o.is(bootstrapconfig.At(r.contract).DataSecretCreatedPath()...)
 	if len(list.Items) == 0 {
 		secret = r.newSecret(o)
-		r.remember("made/"+o.GetName(), "true")
+		r.remember("created/"+o.GetName(), "true")
 		return secret, false, r.client.Create(ctx, secret)
 	}
 	secret = &list.Items[0]
 	touches := o.GetAnnotations()[touched]
 	switch {
 	case r.breaks("BC-026") && fresh && r.recall("uid/"+o.GetName()) != string(o.GetUID()),
-		r.breaks("BC-021") && !fresh && r.recall("made/"+o.GetName()) == "",
+		r.breaks("BC-021") && !fresh && r.recall("created/"+o.GetName()) == "",
 		r.breaks("BC-020") && touches != "" && touches != r.recall("touched/"+o.GetName()):
 		r.remember("touched/"+o.GetName(), touches)
-		r.remember("made/"+o.GetName(), "true")
+		r.remember("created/"+o.GetName(), "true")
 		secret.Data = r.newSecret(o).Data
 		err = r.client.Update(ctx, secret)
 	}
 	return secret, fresh && r.recall("uid/"+o.GetName()) != string(o.GetUID()), err
 }
 
-// newSecret has data with a token in them, which is another each time.
+// newSecret returns a Secret whose data contain a token, a new one each time.
 func (r *configs) newSecret(o *object) *corev1.Secret {
 	random := make([]byte, 11)
 	_, _ = rand.Read(random)
@@ -147,7 +147,7 @@ func (r *configs) newSecret(o *object) *corev1.Secret {
 	return secret
 }
 
-// report writes what the contract asks for.
+// report writes what the contract requires.
 func (r *configs) report(ctx context.Context, o *object, secret *corev1.Secret, taken bool) error {
 	created := bootstrapconfig.At(r.contract).DataSecretCreatedPath()
 	touches := o.GetAnnotations()[touched]
@@ -161,7 +161,7 @@ func (r *configs) report(ctx context.Context, o *object, secret *corev1.Secret, 
 	if !r.breaks("BC-002") {
 		o.set(!r.breaks("BC-013") || touches == "", created...)
 	}
-	message := "the data are there"
+	message := "the data exist"
 	if r.breaks("BC-028") {
 		message = string(secret.Data["value"])
 	}

@@ -13,21 +13,21 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// Guard has the API server refuse changes of templates of a kind as Policy says, in a namespace or, without one, in all, and returns when
-// it does. undo takes that back.
+// Guard makes the API server refuse changes of templates of a kind by Policy, in a namespace or, without one, in all, and returns when
+// it does. undo reverts that.
 func Guard(ctx context.Context, c client.Client, namespace, kind string, switches Switches) (undo func(), err error) {
-	var made []client.Object
+	var created []client.Object
 	undo = func() {
-		for _, object := range made {
+		for _, object := range created {
 			_ = c.Delete(context.WithoutCancel(ctx), object)
 		}
 	}
 	policy := Policy(namespace, kind, switches)
 	for _, object := range policy {
 		if err := c.Create(ctx, object); err != nil {
-			return undo, errors.Wrap(err, "making the policy of templates")
+			return undo, errors.Wrap(err, "creating the policy of templates")
 		}
-		made = append(made, object)
+		created = append(created, object)
 	}
 	if len(policy) == 0 {
 		return undo, nil
@@ -40,12 +40,12 @@ func Guard(ctx context.Context, c client.Client, namespace, kind string, switche
 	}
 	template.SetName("guarded-" + rand.String(5))
 	if err := c.Create(ctx, template); err != nil {
-		return undo, errors.Wrap(err, "making a template")
+		return undo, errors.Wrap(err, "creating a template")
 	}
 	return undo, stderrors.Join(guarded(ctx, c, template), c.Delete(ctx, template))
 }
 
-// guarded waits until a change of the template is refused: the API server needs a moment to learn of a policy.
+// guarded waits until a change of the template is refused: the API server needs a moment to apply a new policy.
 func guarded(ctx context.Context, c client.Client, template *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

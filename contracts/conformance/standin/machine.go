@@ -26,7 +26,7 @@ type machines struct {
 
 // AddMachine adds the controller of StandInMachines under a version of the contract.
 func AddMachine(mgr ctrl.Manager, contract version.Contract, cloud *Cloud, switches Switches) error {
-	// Not from the cache: what the stand-in breaks, it breaks by its switches alone.
+	// Not from the cache: the stand-in must break rules by its switches alone.
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *machines) reconcile(ctx context.Context, o *object) (time.Duration, err
 	return r.provision(ctx, o, machine)
 }
 
-// waitsFor is what there must be before a machine is made.
+// waitsFor is the precondition that is missing for a machine to be launched.
 func (r *machines) waitsFor(machine *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	switch {
 	case machine == nil:
@@ -98,23 +98,23 @@ func (r *machines) waitsFor(machine *clusterv1.Machine, cluster *clusterv1.Clust
 	return ""
 }
 
-// end ends the machine, and removes the object's finalizer when it is gone.
+// end terminates the machine, and removes the object's finalizer when it is gone.
 func (r *machines) end(o *object, waits string) (time.Duration, error) {
 	if waits != "" && r.breaks("IM-025") {
 		return again, nil
 	}
 	left := r.cloud.with(o.GetName())
 	if r.breaks("IM-009") && o.reason(clusterv1.ReadyCondition) != "Deleting" {
-		// It breaks this rule alone: what it is about is reported before it goes.
-		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being ended")
+		// It breaks this rule alone: the deletion is reported before the object is gone.
+		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being terminated")
 		return again, nil
 	}
 	if r.breaks("IM-009") {
-		left = nil // It stays, however late somebody looks.
+		left = nil // The machine is never terminated.
 	}
 	r.cloud.end(left)
 	if len(left) > 0 {
-		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being ended")
+		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being terminated")
 		return again, nil
 	}
 	o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(name string) bool { return name == finalizer }))
@@ -127,7 +127,7 @@ func addFinalizer(o *object) {
 	}
 }
 
-// provision makes the machine, and says what there is to say of it.
+// provision launches the machine, and reports it.
 func (r *machines) provision(ctx context.Context, o *object, machine *clusterv1.Machine) (time.Duration, error) {
 	if !r.breaks("IM-021") {
 		addFinalizer(o)
@@ -143,12 +143,12 @@ func (r *machines) provision(ctx context.Context, o *object, machine *clusterv1.
 	if err := r.report(ctx, o, vm, fresh, machine); err != nil {
 		return 0, err
 	}
-	// Only now: a finalizer is of use if it is there in time.
+	// With IM-021 broken, only now: too late to be of use.
 	addFinalizer(o)
 	return 0, nil
 }
 
-// ensure finds the machine of the object, or makes it. fresh is true if this process has made it.
+// ensure finds the machine of the object or launches it. fresh is true if this process has launched it.
 func (r *machines) ensure(o *object, machine *clusterv1.Machine) (vm probe.Machine, fresh bool) {
 	name, uid := o.GetName(), string(o.GetUID())
 	zone := machine.Spec.FailureDomain
@@ -161,7 +161,7 @@ func (r *machines) ensure(o *object, machine *clusterv1.Machine) (vm probe.Machi
 		r.breaks("IM-030") && len(r.cloud.with(uid)) == 0,
 		r.breaks("IM-024") && r.recall("vm/"+name) == "",
 		r.breaks("IM-023") && o.GetAnnotations()[touched] != r.recall("touched/"+uid):
-		r.remember("vm/"+name, "made")
+		r.remember("vm/"+name, "launched")
 		r.remember("fresh/"+uid, "true")
 		r.remember("touched/"+uid, o.GetAnnotations()[touched])
 		return r.cloud.launch(zone, name, uid), true
@@ -173,7 +173,7 @@ func (r *machines) ensure(o *object, machine *clusterv1.Machine) (vm probe.Machi
 	return vm, r.recall("fresh/"+uid) != ""
 }
 
-// report writes what the contract asks for.
+// report writes what the contract requires.
 func (r *machines) report(ctx context.Context, o *object, vm probe.Machine, fresh bool, machine *clusterv1.Machine) error {
 	touches := o.GetAnnotations()[touched]
 	provisioned := inframachine.At(r.contract).ProvisionedPath()

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// object is a stand-in's object in one reconcile, as it was read and as it shall be.
+// object is a stand-in's object in one reconcile, as read and as desired.
 type object struct {
 	*unstructured.Unstructured
 	before *unstructured.Unstructured
@@ -30,7 +30,7 @@ func (r *reconciler) read(ctx context.Context, key client.ObjectKey) (*object, e
 	return &object{Unstructured: u, before: u.DeepCopy(), client: r.client}, nil
 }
 
-// save writes metadata and spec, and then the status, if they have changed: so the provider ID is there before anything says so.
+// save writes metadata and spec, and then the status, if they have changed: the provider ID is set before the status reports it.
 func (o *object) save(ctx context.Context) error {
 	status := o.Object["status"]
 	if !reflect.DeepEqual(o.Object["spec"], o.before.Object["spec"]) || !reflect.DeepEqual(o.Object["metadata"], o.before.Object["metadata"]) {
@@ -52,7 +52,7 @@ func (o *object) save(ctx context.Context) error {
 }
 
 func (o *object) set(value any, path ...string) {
-	// The paths are of objects that the definitions of the kinds have.
+	// All parents of the paths are objects.
 	_ = unstructured.SetNestedField(o.Object, value, path...)
 }
 
@@ -125,7 +125,7 @@ func (r *reconciler) cluster(ctx context.Context, o *object) (*clusterv1.Cluster
 	return cluster, nil
 }
 
-// paused reports whether the object is to be left alone; the rules are those about pauses by the Cluster and by an annotation.
+// paused reports whether the object is paused, by the Cluster or by an annotation.
 func (r *reconciler) paused(o *object, cluster *clusterv1.Cluster) bool {
 	byCluster := cluster != nil && ptr.Deref(cluster.Spec.Paused, false) && !r.breaks(r.rules.byCluster)
 	_, annotated := o.GetAnnotations()[clusterv1.PausedAnnotation]
@@ -133,5 +133,5 @@ func (r *reconciler) paused(o *object, cluster *clusterv1.Cluster) bool {
 	return byCluster || byAnnotation
 }
 
-// conflict is no failure: the object is reconciled again since somebody has changed it.
+// conflict is no failure: the object was changed, and is reconciled again.
 func conflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

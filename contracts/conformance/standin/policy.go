@@ -13,8 +13,8 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Policy returns what refuses changes of a template kind in a namespace, or in all if it is empty. The API server needs a moment until it
-// applies. There is no policy if the rule that changes are refused is among those that are broken.
+// Policy returns a policy that refuses changes of a template kind in a namespace, or in all if it is empty. The API server needs a moment
+// to apply it. There is no policy if the rule that changes are refused is among the broken ones.
 func Policy(namespace, kind string, switches Switches) []client.Object {
 	ids := [3]rules.ID{"IT-004", "IT-005", "IT-006"}
 	if kind == "StandInConfigTemplate" {
@@ -46,7 +46,7 @@ func Policy(namespace, kind string, switches Switches) []client.Object {
 		policy.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: only}
 	}
 	policy.Spec.Validations = []admissionregistrationv1.Validation{
-		{Expression: expression, Message: kind + " cannot be changed: make a new one"},
+		{Expression: expression, Message: kind + " cannot be changed: create a new one"},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec.PolicyName = meta.Name

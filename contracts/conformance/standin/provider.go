@@ -21,7 +21,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// Provider runs the stand-ins' controllers for one namespace, so that many with other switches can run beside each other.
+// Provider runs the stand-ins' controllers for one namespace, so that many with different switches can run side by side.
 type Provider struct {
 	Config *rest.Config
 	// Mapper is used if it is set.
@@ -48,7 +48,7 @@ func (p *Provider) start() error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return errors.Wrap(err, "making a stand-in")
+			return errors.Wrap(err, "creating a stand-in")
 		}
 	}
 	mgr, err := ctrl.NewManager(p.Config, ctrl.Options{
@@ -65,14 +65,14 @@ func (p *Provider) start() error {
 		},
 	})
 	if err != nil {
-		return errors.Wrap(err, "making a stand-in")
+		return errors.Wrap(err, "creating a stand-in")
 	}
 	for _, contract := range p.Contracts {
 		if err := AddMachine(mgr, contract, p.Cloud, p.Switches); err != nil {
-			return errors.Wrap(err, "making a stand-in")
+			return errors.Wrap(err, "creating a stand-in")
 		}
 		if err := AddConfig(mgr, contract, p.Switches); err != nil {
-			return errors.Wrap(err, "making a stand-in")
+			return errors.Wrap(err, "creating a stand-in")
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,15 +82,15 @@ func (p *Provider) start() error {
 	return nil
 }
 
-// Restart ends the controllers and starts them without what they remembered.
+// Restart stops the controllers and starts them with empty memory.
 func (p *Provider) Restart(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Whatever its end was, it is to run again.
+	// It has to run again even if it has failed.
 	return stderrors.Join(p.stop(), p.start())
 }
 
-// Stop ends the controllers.
+// Stop stops the controllers.
 func (p *Provider) Stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

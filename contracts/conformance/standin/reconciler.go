@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// again is when a stand-in looks again at what takes time.
+	// again is the delay after which a stand-in reconciles again what takes time.
 	again = 20 * time.Millisecond
-	// touched is an annotation of the suite that means nothing; stand-ins break rules upon it that say that nothing changes.
+	// touched is an annotation of the suite without meaning; when it changes, stand-ins break rules about what must not change.
 	touched = "conformance.millwright.dev/touched"
-	// finalizer keeps an object until its machine is gone.
+	// finalizer blocks the removal of an object until its machine is gone.
 	finalizer = Group + "/machine"
 )
 
-// about are the rules that both kinds have, under the numbers of one.
+// about are the rules that both kinds have, with the numbers of one kind.
 type about struct{ byCluster, byAnnotation, condition, resumes, has, current rules.ID }
 
-// reconciler is what both controllers have.
+// reconciler is what both controllers share.
 type reconciler struct {
 	Switches
 	rules    about
@@ -40,7 +40,7 @@ type reconciler struct {
 	contract version.Contract
 
 	mu sync.Mutex
-	// memory is what a process knows and forgets when it ends, by object.
+	// memory is state that is lost when the process ends, by object.
 	memory map[string]string
 }
 
@@ -56,7 +56,7 @@ func (r *reconciler) recall(key string) string {
 	return r.memory[key]
 }
 
-// pause handles an object that is paused, and reports whether it is to be left alone.
+// pause handles a paused object, and reports whether the reconcile ends here.
 func (r *reconciler) pause(ctx context.Context, o *object, cluster *clusterv1.Cluster) (bool, error) {
 	paused, key := r.paused(o, cluster), "paused/"+string(o.GetUID())
 	if r.breaks(r.rules.resumes) && (paused || r.recall(key) != "") {
@@ -76,7 +76,7 @@ func (r *reconciler) pause(ctx context.Context, o *object, cluster *clusterv1.Cl
 	return true, o.save(ctx)
 }
 
-// ready sets condition Ready, unless it is not to be there or not to be kept up to date.
+// ready sets condition Ready, unless the rule that it exists or is up to date is broken.
 func (r *reconciler) ready(o *object, status metav1.ConditionStatus, reason, message string) {
 	if r.breaks(r.rules.has) {
 		return
@@ -90,7 +90,7 @@ func (r *reconciler) ready(o *object, status metav1.ConditionStatus, reason, mes
 	o.condition(clusterv1.ReadyCondition, status, reason, message)
 }
 
-// setup has a controller reconcile objects of the kind, also when their Machine or Cluster changes.
+// setup adds a controller that reconciles objects of the kind, also when their Machine or Cluster changes.
 func (r *reconciler) setup(mgr ctrl.Manager, name string, reconciler reconcile.Reconciler) error {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(r.kind)
@@ -102,7 +102,7 @@ func (r *reconciler) setup(mgr ctrl.Manager, name string, reconciler reconcile.R
 		Complete(reconciler)
 }
 
-// sameCluster are the objects of a Cluster, or of a Machine's Cluster.
+// sameCluster maps a Cluster, or a Machine, to the objects of the Cluster.
 func sameCluster(r *reconciler) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		name := changed.GetName()

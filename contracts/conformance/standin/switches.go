@@ -10,9 +10,9 @@ import (
 // Group is the group of the stand-ins' kinds.
 const Group = "standin.conformance.millwright.dev"
 
-// Switches say how a stand-in behaves. With the zero value it keeps all rules.
+// Switches control how a stand-in behaves. With the zero value it keeps all rules.
 type Switches struct {
-	// Breaks are the rules that it breaks, and nothing but them.
+	// Breaks are the rules that it breaks; it keeps all others.
 	Breaks map[rules.ID]bool
 }
 
@@ -27,7 +27,7 @@ func Breaking(ids ...rules.ID) Switches {
 
 func (s Switches) breaks(id rules.ID) bool { return s.Breaks[id] }
 
-// VersionOf returns the version of the kinds' API that keeps a version of the contract.
+// VersionOf returns the API version of the kinds that implements a version of the contract.
 func VersionOf(contract version.Contract) schema.GroupVersion {
 	if contract == version.V1Beta1 {
 		return schema.GroupVersion{Group: Group, Version: "v1alpha1"}

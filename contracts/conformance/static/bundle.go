@@ -18,18 +18,18 @@ type Bundle struct {
 	Classes    []File
 	// Release is the version of the release; empty if it is not known.
 	Release string
-	// Whole says that these are all files of the release.
+	// Whole is true if these are all files of the release.
 	Whole bool
-	// Roles say what kinds are for, where their names and groups do not.
+	// Roles are the roles of kinds whose names and groups do not show them.
 	Roles map[string]rules.Subject
 
-	// contract is the version of the contract that cases look at.
+	// contract is the version of the contract that cases verify.
 	contract string
-	// defined are the definitions among the components, once they were looked for: there may be ten thousands of components.
+	// defined are the definitions among the components, cached: there may be tens of thousands of components.
 	defined []crd
 }
 
-// indexed is the bundle with what is asked for again and again.
+// indexed returns the bundle with its definitions cached.
 func (b *Bundle) indexed() *Bundle {
 	view := *b
 	view.defined = b.crds()
@@ -65,7 +65,7 @@ func (b *Bundle) kinds(role rules.Subject) []crd {
 	return slices.DeleteFunc(b.crds(), func(c crd) bool { return b.role(c) != role })
 }
 
-// contractKinds returns the definitions of all kinds that core objects refer to, templates among them if they are asked for.
+// contractKinds returns the definitions of all kinds that core objects refer to, and their templates if requested.
 func (b *Bundle) contractKinds(templates bool) []crd {
 	return slices.DeleteFunc(b.crds(), func(c crd) bool {
 		if b.role(c) != "" {
@@ -86,21 +86,21 @@ func (b *Bundle) find(group, kind string) (crd, bool) {
 	return crd{}, false
 }
 
-// role says what a kind is for: by Roles, else by the end of its name and by its group, or the type of the provider in other groups.
+// role returns the role of a kind: from Roles, else by the suffix of its name and its group, or the type of the provider in other groups.
 func (b *Bundle) role(c crd) rules.Subject {
 	if role, known := b.Roles[c.kind()]; known {
 		return role
 	}
 	kind, of := c.kind(), b.providerType(c)
 	switch {
-	// Machines of a MachinePool come from no template, and are made by their provider.
+	// Machines of a MachinePool have no template: their provider creates them.
 	case of == "infrastructure" && strings.HasSuffix(kind, "Machine") && !strings.HasSuffix(kind, "MachinePoolMachine"):
 		return rules.InfraMachine
 	case of == "infrastructure" && strings.HasSuffix(kind, "Cluster"):
 		return rules.InfraCluster
 	case of == "bootstrap" && strings.HasSuffix(kind, "Config"):
 		return rules.BootstrapConfig
-	// Managed control planes are often of the provider of the infrastructure, and in its group.
+	// Managed control planes often belong to the infrastructure provider, and are in its group.
 	case (of == "controlplane" || of == "infrastructure") && strings.HasSuffix(kind, "ControlPlane"):
 		return rules.ControlPlane
 	}
@@ -121,8 +121,8 @@ func (b *Bundle) providerType(c crd) string {
 	return ""
 }
 
-// needsKinds reports whether the provider is of a type that has kinds to which core objects refer, by the label on its objects. Those that
-// have none are known, and cores.
+// needsKinds reports whether the provider is of a type that has kinds to which core objects refer, by the label on its objects. Types
+// without such kinds are known, and so are cores.
 func (b *Bundle) needsKinds() bool {
 	if slices.ContainsFunc(b.crds(), func(c crd) bool { return c.group() == "cluster.x-k8s.io" }) {
 		return false

@@ -13,7 +13,7 @@ func classCases() []conformance.Case[*Bundle] {
 	return []conformance.Case[*Bundle]{
 		look("ClusterClasses/Present", func(t *conformance.T, b *Bundle) {
 			if len(b.Classes) == 0 {
-				t.Skip("PR-038", "", "no ClusterClass was given, which the rule leaves open")
+				t.Skip("PR-038", "", "no ClusterClass was given; it is optional")
 				return
 			}
 			t.Pass("PR-038", "", "%d files", len(b.Classes))

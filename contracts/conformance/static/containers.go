@@ -21,7 +21,7 @@ func containerCases() []conformance.Case[*Bundle] {
 	}
 }
 
-// clusterKinds are the kinds without namespace that providers bring, other than those that they define.
+// clusterKinds are the cluster-scoped kinds in components, other than those that the components define.
 var clusterKinds = []string{
 	"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration",
 	"ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PriorityClass", "ClusterIssuer",
@@ -149,7 +149,7 @@ func variables(t *conformance.T, b *Bundle) {
 		}
 	}
 	if prefix == "" {
-		t.Skip("PR-020", "", "no label %s has a name with the prefix of a type, as those of cores have none", providerLabel)
+		t.Skip("PR-020", "", "no label %s has the prefix of a provider type, as is normal for cores", providerLabel)
 		return
 	}
 	for _, name := range names {

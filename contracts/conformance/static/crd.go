@@ -13,7 +13,7 @@ const (
 	contractPrefix = "cluster.x-k8s.io/"
 )
 
-// crd reads a CustomResourceDefinition, however it is broken.
+// crd reads a CustomResourceDefinition, even a broken one.
 type crd struct{ object *unstructured.Unstructured }
 
 func (c crd) text(path ...string) string {
@@ -29,7 +29,7 @@ func (c crd) labelled(contract string) []string {
 	return strings.FieldsFunc(c.object.GetLabels()[contractPrefix+contract], func(r rune) bool { return r == '_' })
 }
 
-// apiVersion is the newest API version that keeps the contract.
+// apiVersion is the newest API version that implements the contract.
 func (c crd) apiVersion(contract string) string {
 	listed := c.labelled(contract)
 	if len(listed) == 0 {
@@ -40,7 +40,7 @@ func (c crd) apiVersion(contract string) string {
 
 // versions returns spec.versions.
 func (c crd) versions() []map[string]any {
-	// Schemas are large: nothing here is copied, and nothing changed.
+	// Schemas are large: nothing here is copied or changed.
 	value, _, _ := unstructured.NestedFieldNoCopy(c.object.Object, "spec", "versions")
 	list, _ := value.([]any)
 	var found []map[string]any
@@ -61,7 +61,7 @@ func (c crd) version(name string) (map[string]any, bool) {
 	return nil, false
 }
 
-// contractVersion is the served version that the contract's label picks.
+// contractVersion is the served version that the contract's label selects.
 func (c crd) contractVersion(contract string) (map[string]any, bool) {
 	version, found := c.version(c.apiVersion(contract))
 	return version, found && version["served"] == true
@@ -98,7 +98,7 @@ func (s schemaPart) at(path string) (schemaPart, bool) {
 	return s, true
 }
 
-// kind is the type that the schema asks for.
+// kind is the type in the schema.
 func (s schemaPart) kind() string {
 	if s["x-kubernetes-int-or-string"] == true {
 		return "integer or string"
@@ -107,7 +107,7 @@ func (s schemaPart) kind() string {
 	return kind
 }
 
-// placeholder is true of an object that can hold nothing.
+// placeholder reports whether it is an object without any field.
 func (s schemaPart) placeholder() bool {
 	return s.kind() == "object" && len(s.names()) == 0 && s["additionalProperties"] == nil && s["x-kubernetes-preserve-unknown-fields"] != true
 }

@@ -9,11 +9,11 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// need says what it means when a field is not in the schema.
+// need is what a field means that is not in the schema.
 type need int
 
 const (
-	// required fields are broken rules when they are not there; others may be left out, with the whole that they belong to.
+	// required: a missing field breaks the rule. Other fields may be missing if all fields of their rule are.
 	required need = iota + 1
 )
 
@@ -24,10 +24,10 @@ type field struct{ path, kind string }
 type fieldRule struct {
 	id   rules.ID
 	role rules.Subject
-	// v1beta1 and v1beta2 are the fields by version of the contract; v1beta2 is both's if v1beta1 is nil.
+	// v1beta1 and v1beta2 are the fields by version of the contract; v1beta2 applies to both if v1beta1 is nil.
 	v1beta1, v1beta2 []field
 	need             need
-	// when is a field without which the rule asks for nothing; an object without any field is a placeholder for it.
+	// when is a field without which the rule does not apply; an object without any field counts as absent.
 	when string
 }
 
@@ -88,7 +88,7 @@ func fieldCases() []conformance.Case[*Bundle] {
 		look("Fields/AddressTypes", addressTypes, "IM-014"))
 }
 
-// schemas calls visit with the schema of each kind of a role, in the version of the contract that the case looks at. A kind that does
+// schemas calls visit with the schema of each kind of a role, in the version of the contract that the case verifies. A kind that does
 // not claim this version has none.
 func (b *Bundle) schemas(t *conformance.T, id rules.ID, role rules.Subject, visit func(c crd, s schemaPart)) {
 	kinds := b.kinds(role)
@@ -100,7 +100,7 @@ func (b *Bundle) schemas(t *conformance.T, id rules.ID, role rules.Subject, visi
 			visit(c, schemaOf(version))
 			continue
 		}
-		t.Skip(id, c.kind(), "no API version is labelled %s%s and served", contractPrefix, b.contract)
+		t.Skip(id, c.kind(), "no API version labelled %s%s is served", contractPrefix, b.contract)
 	}
 }
 
@@ -128,7 +128,7 @@ func (r fieldRule) look(t *conformance.T, b *Bundle) {
 		case len(missing) < len(fields) || r.need == required || r.when != "":
 			check(t, r.id, c.kind(), false, expected, "no "+strings.Join(missing, ", no "))
 		default:
-			t.Skip(r.id, c.kind(), "the kind has no %s, which the rule leaves open", strings.Join(missing, " and no "))
+			t.Skip(r.id, c.kind(), "the kind has no %s; it is optional", strings.Join(missing, " and no "))
 		}
 	})
 }
@@ -156,7 +156,7 @@ func eitherOf(t *conformance.T, b *Bundle, id rules.ID, first, second string) {
 				return
 			}
 		}
-		t.Skip(id, c.kind(), "the kind has neither %s nor %s, which the rule leaves open", first, second)
+		t.Skip(id, c.kind(), "the kind has neither %s nor %s; they are optional", first, second)
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 func fileCases() []conformance.Case[*Bundle] {
 	return []conformance.Case[*Bundle]{
 		look("ClusterTemplates/Present", templatesPresent, "PR-031"),
-		// Where the file of a release lies is known only of those that were found in its directory, and that is beside the components.
+		// Only files of a release's directory have a known place, and that is the right one.
 		eachFile("PR-032", "ClusterTemplates/Names", false, func(_ *Bundle, file File) string {
 			if !templateName.MatchString(filepath.Base(file.Path)) {
 				return "the file is not named cluster-template.yaml or cluster-template-<flavor>.yaml"
@@ -28,7 +28,7 @@ func fileCases() []conformance.Case[*Bundle] {
 		eachFile("PR-034", "ClusterTemplates/OneNamespace", false, func(_ *Bundle, file File) string {
 			var found []string
 			for _, object := range file.Objects {
-				// Without a namespace, an object goes where the person wants the cluster.
+				// Objects without a namespace are created in the cluster's target namespace.
 				if namespace := object.GetNamespace(); namespace != "" {
 					found = append(found, namespace)
 				}
@@ -46,10 +46,10 @@ func fileCases() []conformance.Case[*Bundle] {
 
 var templateName = regexp.MustCompile(`^cluster-template(-[A-Za-z0-9._-]+)?\.yaml$`)
 
-// eachFile makes a case that looks at every template of clusters, or every ClusterClass. judge returns what is wrong with it.
+// eachFile returns a case that verifies every cluster template, or every ClusterClass. judge returns what is wrong with it.
 func eachFile(id rules.ID, name string, classes bool, judge func(b *Bundle, file File) string) conformance.Case[*Bundle] {
 	return look(name, func(t *conformance.T, b *Bundle) {
-		files, what := b.Templates, "template of a cluster"
+		files, what := b.Templates, "cluster template"
 		if classes {
 			files, what = b.Classes, "ClusterClass"
 		}
@@ -74,9 +74,9 @@ func templatesPresent(t *conformance.T, b *Bundle) {
 	case len(b.kinds(rules.InfraMachine)) == 0:
 		t.Skip("PR-031", "", "this is not an infrastructure provider")
 	case b.Whole:
-		check(t, "PR-031", "", false, "cluster-template.yaml beside the components", "none")
+		check(t, "PR-031", "", false, "cluster-template.yaml in the directory of the components", "none")
 	default:
-		t.Skip("PR-031", "", "no template of a cluster was given; add --templates")
+		t.Skip("PR-031", "", "no cluster template was given; add --templates")
 	}
 }
 
@@ -89,7 +89,7 @@ func hasNamespace(_ *Bundle, file File) string {
 	return ""
 }
 
-// commonVariables looks at the fields whose values flags of clusterctl set.
+// commonVariables checks the fields that flags of clusterctl set.
 func commonVariables(_ *Bundle, file File) string {
 	var wrong []string
 	for _, object := range file.Objects {
@@ -98,7 +98,7 @@ func commonVariables(_ *Bundle, file File) string {
 				wrong = append(wrong, fmt.Sprintf("%s %s has %v where %s is set", object.GetKind(), object.GetName(), value, name))
 			}
 		}
-		// A number may be what a flavor is about, such as one control plane machine without a load balancer.
+		// A flavor may be about a fixed number, such as one control plane machine without a load balancer.
 		count := func(value any, name string) {
 			if text, variable := value.(string); variable && strings.Contains(text, "${") {
 				want(value, name)
@@ -123,7 +123,7 @@ func commonVariables(_ *Bundle, file File) string {
 	return strings.Join(short(wrong), "; ")
 }
 
-// templateReferences looks for references of Cluster API's objects that lead out of the file.
+// templateReferences finds references of Cluster API's objects to objects outside the file.
 func templateReferences(_ *Bundle, file File) string {
 	have := map[string]bool{}
 	for _, object := range file.Objects {

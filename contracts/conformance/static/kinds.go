@@ -15,7 +15,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// each makes a case that looks at every kind that core objects refer to.
+// each returns a case that verifies every kind that core objects refer to.
 func each(id rules.ID, name string, templates bool, judge func(c crd) (kept bool, expected, seen string)) conformance.Case[*Bundle] {
 	return look("Kinds/"+name, func(t *conformance.T, b *Bundle) {
 		for _, c := range b.contractKinds(templates) {
@@ -79,19 +79,18 @@ func contractLabels(c crd) string {
 	return strings.Join(found, ", ")
 }
 
-// labelledVersions are the names of the API versions that any contract's label lists.
+// labelledVersions returns the API versions that the label of any contract lists.
 func labelledVersions(c crd) []string {
 	names := slices.Concat(c.labelled(rules.V1Beta1), c.labelled(rules.V1Beta2))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// served wants every listed version among those of the definition. Nobody talks to the older ones, so that those alone that cores pick
-// have to be served.
+// served requires that the definition has every listed version, and serves the newest of each contract: cores use no others.
 func served(c crd) (bool, string, string) {
 	for _, name := range labelledVersions(c) {
 		if _, ok := c.version(name); !ok {
-			return false, "a version " + name + " in spec.versions", "there is none"
+			return false, "a version " + name + " in spec.versions", "none"
 		}
 	}
 	for _, contract := range []string{rules.V1Beta1, rules.V1Beta2} {
@@ -104,11 +103,11 @@ func served(c crd) (bool, string, string) {
 	return true, "", "there are " + strings.Join(labelledVersions(c), ", ") + ", and the newest of each contract is served"
 }
 
-// inEveryVersion asks something of each API version that a label lists.
+// inEveryVersion checks each API version that a label lists.
 func inEveryVersion(c crd, expected string, has func(v map[string]any) bool) (bool, string, string) {
 	for _, name := range labelledVersions(c) {
 		if found, ok := c.version(name); ok && !has(found) {
-			return false, expected, "version " + name + " has none of that form"
+			return false, expected, "version " + name + " does not have it"
 		}
 	}
 	return true, expected, expected + " in " + strings.Join(labelledVersions(c), ", ")
@@ -138,14 +137,14 @@ func conditions(s schemaPart) bool {
 	return true
 }
 
-// categories and columns may be left out: that is no failure, but worth a line.
+// Categories and columns are optional: a missing one is skipped, with a reason.
 func categories(t *conformance.T, b *Bundle) {
 	for _, c := range b.contractKinds(true) {
 		found, _, _ := unstructured.NestedStringSlice(c.object.Object, "spec", "names", "categories")
 		if slices.Contains(found, "cluster-api") {
 			t.Pass("CV-011", c.kind(), "in the category cluster-api")
 		} else {
-			t.Skip("CV-011", c.kind(), "it is in no category cluster-api, which the rule leaves open")
+			t.Skip("CV-011", c.kind(), "it is not in the category cluster-api; that is optional")
 		}
 	}
 }
@@ -161,7 +160,7 @@ func printerColumns(t *conformance.T, b *Bundle) {
 		if kept {
 			t.Pass("CV-016", c.kind(), "%s", seen)
 		} else {
-			t.Skip("CV-016", c.kind(), "columns for Cluster, readiness and age are a hint: %s", seen)
+			t.Skip("CV-016", c.kind(), "columns for Cluster, readiness and age are optional: %s", seen)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSize is how much of a file is read: manifests of large providers have some 5 MiB.
+// maxSize bounds a file: manifests of large providers have some 5 MiB.
 const maxSize = 64 << 20
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path of standard input.
 const Stdin = "-"
 
 // File is a file of manifests.
@@ -30,20 +30,20 @@ type File struct {
 	Objects []*unstructured.Unstructured
 }
 
-// Source says where the files of a release are.
+// Source has the paths of a release's files.
 type Source struct {
-	// Components, Metadata and Templates are files, or Stdin. ClusterClasses are known among Templates by their names.
+	// Components, Metadata and Templates are files, or Stdin. ClusterClasses among Templates are recognized by their names.
 	Components, Templates []string
 	Metadata              string
 	// Release is the version of the release, such as v1.2.3, if it is known.
 	Release string
-	// Whole says that these are all files of the release, so that one which is not there is missing.
+	// Whole is true if these are all files of the release, so that an absent one is missing.
 	Whole bool
 	// Stdin is read for the path "-"; standard input if it is nil.
 	Stdin io.Reader
 }
 
-// Load reads files and directories, in which metadata.yaml, cluster-template*.yaml and clusterclass-*.yaml are known by their names
+// Load reads files and directories, in which metadata.yaml, cluster-template*.yaml and clusterclass-*.yaml are recognized by their names
 // and other YAML files are components. A directory is a whole release.
 func Load(paths ...string) (*Bundle, error) { return LoadFrom(os.Stdin, paths...) }
 
@@ -85,11 +85,11 @@ func (s *Source) add(path string) {
 	}
 }
 
-// Load reads the files, of which there have to be components.
+// Load reads the files. Components are required.
 func (s Source) Load() (*Bundle, error) {
 	bundle, err := s.Files()
 	if err == nil && len(bundle.objects()) == 0 {
-		return nil, errors.New("load manifests: there is no object in the components; give the file that clusterctl would install")
+		return nil, errors.New("load manifests: there is no object in the components; set the file that clusterctl would install")
 	}
 	return bundle, err
 }
@@ -126,8 +126,8 @@ func (s Source) Files() (*Bundle, error) {
 	return bundle, nil
 }
 
-// isClass is for a ClusterClass in a file of another name: it comes without a Cluster. What is named as a template is one, whatever is
-// in it: clusterctl finds it as a flavor, replaces its variables, and never looks for a ClusterClass there.
+// isClass recognizes a ClusterClass in a file of another name: it has no Cluster. A file named as a template is one, whatever its
+// content: clusterctl treats it as a flavor, replaces its variables, and never looks for a ClusterClass there.
 func isClass(file File) bool {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(file.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
@@ -160,7 +160,7 @@ func (s Source) read(path string) (File, error) {
 
 var separator = regexp.MustCompile(`(?m)^---[ \t]*(#.*)?\r?$`)
 
-// Parse reads the documents of a file. Lists are taken apart.
+// Parse reads the documents of a file. Lists are expanded.
 func Parse(path string, raw []byte) (File, error) {
 	file := File{Path: path, Raw: raw}
 	for i, document := range separator.Split(string(raw), -1) {
@@ -186,7 +186,7 @@ func Parse(path string, raw []byte) (File, error) {
 	return file, nil
 }
 
-// addObject adds an object, or those of a list: a List of any, or one of a kind, whose items need not say which they are of.
+// addObject adds an object, or those of a list: a List of any kind, or one of a single kind, whose items may omit theirs.
 func (f *File) addObject(object *unstructured.Unstructured) error {
 	items, isList := object.Object["items"].([]any)
 	kind, ofKind := strings.CutSuffix(object.GetKind(), "List")
@@ -214,7 +214,7 @@ func (f *File) addObject(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// variable is what envsubst reads; the groups are name and default.
+// variable matches a variable of envsubst; the groups are name and default.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^{}]*))?[^{}]*\}`)
 
 // withDefaults replaces variables by their defaults, those without by their names.

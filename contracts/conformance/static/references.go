@@ -13,20 +13,20 @@ func referenceCases() []conformance.Case[*Bundle] {
 	return []conformance.Case[*Bundle]{look("Components/References", references, "PR-026")}
 }
 
-// references looks for what objects of the components name and do not bring.
+// references finds what objects of the components refer to and the components do not contain.
 func references(t *conformance.T, b *Bundle) {
 	have := map[string]bool{}
 	for _, object := range b.objects() {
 		have[object.GetKind()+" "+object.GetName()] = true
 		if object.GetKind() == "Certificate" {
-			// cert-manager makes this Secret.
+			// cert-manager creates this Secret.
 			name, _, _ := unstructured.NestedString(object.Object, "spec", "secretName")
 			have["Secret "+name] = true
 		}
 	}
 	var missing []string
 	want := func(kind, name string) {
-		// What every cluster has needs not be brought.
+		// These exist in every cluster.
 		system := strings.HasPrefix(name, "system:") || slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, name)
 		given := name == "default" && kind == "ServiceAccount" || system && kind == "ClusterRole"
 		if what := kind + " " + name; name != "" && !given && !have[what] && !slices.Contains(missing, what) {
@@ -50,7 +50,7 @@ func references(t *conformance.T, b *Bundle) {
 	for _, c := range b.crds() {
 		want("Service", c.text("spec", "conversion", "webhook", "clientConfig", "service", "name"))
 	}
-	check(t, "PR-026", "", len(missing) == 0, "everything that objects refer to", orElse(short(missing), "not there: ", "all is there"))
+	check(t, "PR-026", "", len(missing) == 0, "everything that objects refer to", orElse(short(missing), "missing: ", "all are included"))
 }
 
 func bindingReferences(binding *unstructured.Unstructured, want func(kind, name string)) {
@@ -92,7 +92,7 @@ func podReferences(spec map[string]any, want func(kind, name string)) {
 	}
 }
 
-// reference wants what the object at a path names, unless the kubelet starts the Pod without it.
+// reference calls want with the name in the object at a path, unless it is optional.
 func reference(holder map[string]any, want func(kind, name string), kind, key string, path ...string) {
 	object, _, _ := unstructured.NestedMap(holder, path...)
 	if name, _ := object[key].(string); object["optional"] != true {

@@ -63,7 +63,7 @@ func releaseVersion(t *conformance.T, b *Bundle) {
 	check(t, "PR-004", "", err == nil, "a semantic version", b.Release)
 }
 
-// content is the metadata; nil, with the rules skipped, if there is none. A file without anything in it is one that lacks all.
+// content returns the metadata; nil, with the rules skipped, if there is no file. An empty file lacks everything.
 func (b *Bundle) content(t *conformance.T, ids ...rules.ID) map[string]any {
 	switch {
 	case b.Metadata != nil && len(b.Metadata.Objects) > 0:
@@ -72,7 +72,7 @@ func (b *Bundle) content(t *conformance.T, ids ...rules.ID) map[string]any {
 		return map[string]any{}
 	}
 	for _, id := range ids {
-		t.Skip(id, "", "there is no metadata.yaml to look at")
+		t.Skip(id, "", "there is no metadata.yaml")
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func seriesOf(content map[string]any) []release {
 	for _, item := range list {
 		entry, _ := item.(map[string]any)
 		major, majorErr := strconv.ParseInt(fmt.Sprint(entry["major"]), 10, 64)
-		// An absent number is zero to clusterctl.
+		// clusterctl reads an absent number as zero.
 		minor, minorErr := strconv.ParseInt(fmt.Sprint(entry["minor"]), 10, 64)
 		contract, _ := entry["contract"].(string)
 		broken := contract == "" || majorErr != nil && entry["major"] != nil || minorErr != nil && entry["minor"] != nil
@@ -169,7 +169,7 @@ func labels(t *conformance.T, b *Bundle) {
 	check(t, "PR-024", "", valid, "lower case letters, digits and -, at most 63", strings.Join(values, ", "))
 }
 
-// short keeps reports readable.
+// short truncates a list for a report.
 func short(list []string) []string {
 	const most = 8
 	if len(list) <= most {

@@ -12,15 +12,15 @@ import (
 // byVersion are the subjects whose rules are verified for each version of the contract.
 var byVersion = []rules.Subject{rules.InfraMachine, rules.BootstrapConfig, rules.InfraCluster, rules.ControlPlane}
 
-// Cases are all static cases.
+// Cases returns all static cases.
 func Cases() []conformance.Case[*Bundle] {
 	return slices.Concat(kindCases(), fieldCases(), planeCases(), templateCases(), releaseCases(), containerCases(),
 		referenceCases(), fileCases(), classCases())
 }
 
-// Run looks at the bundle and returns a result for each rule that was asked for, in the order of the rules: those of kinds for each
-// version of the contract that the selection or else the labels of the kinds name. Rules about kinds that the bundle does not have
-// are left out, unless the profile is named after them.
+// Run verifies the bundle and returns a result for each selected rule, in the order of the rules: those of kinds for each
+// version of the contract in the selection, or else in the labels of the kinds. Rules about kinds that the bundle does not have
+// are omitted, unless the profile is named after them.
 func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
 	bundle = bundle.indexed()
 	var general, versioned []rules.Rule
@@ -52,10 +52,10 @@ func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
 	return results
 }
 
-// noKinds says of rules about kinds why nobody has looked at them. A report without them would call a provider conformant of whose kinds
+// noKinds returns skips for rules about kinds. A report without them would call a provider conformant of whose kinds
 // none was recognized.
 func noKinds(asked []rules.Rule) (findings []conformance.Finding) {
-	const reason = "no kind of the components is one that core objects refer to, by its name and group: name it with --kind"
+	const reason = "by name and group, no kind of the components is one that core objects refer to: set it with --kind"
 	for _, rule := range asked {
 		if rule.Subject == rules.Kinds {
 			findings = append(findings, conformance.Finding{Rule: rule.ID, Status: report.Skip, Reason: reason})
@@ -64,7 +64,7 @@ func noKinds(asked []rules.Rule) (findings []conformance.Finding) {
 	return findings
 }
 
-// Contracts returns the versions of the contract that Run looks at; the newest if the bundle claims none.
+// Contracts returns the versions of the contract that Run verifies; the newest if the bundle claims none.
 func Contracts(bundle *Bundle, selection conformance.Selection) []string {
 	if len(selection.Versions) > 0 {
 		return selection.Versions
@@ -91,7 +91,7 @@ func find(bundle *Bundle, selection conformance.Selection, contract string, aske
 	return conformance.Run(context.Background(), cases, selection, &view)
 }
 
-// look makes a static case.
+// look returns a static case.
 func look(name string, run func(t *conformance.T, b *Bundle), ids ...rules.ID) conformance.Case[*Bundle] {
 	return conformance.Case[*Bundle]{
 		Name: name, Rules: ids, Method: rules.Static,
@@ -99,7 +99,7 @@ func look(name string, run func(t *conformance.T, b *Bundle), ids ...rules.ID) c
 	}
 }
 
-// check records that a rule is kept, or what was expected and is not so.
+// check records that a rule is kept, or what was expected instead.
 func check(t *conformance.T, id rules.ID, object string, kept bool, expected, seen string) {
 	if kept {
 		t.Pass(id, object, "%s", seen)

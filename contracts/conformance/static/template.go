@@ -23,7 +23,7 @@ func templateCases() []conformance.Case[*Bundle] {
 	}
 }
 
-// template finds the template of a kind and its schema; found says whether there is a CRD, served whether a version keeps the contract.
+// template finds the template of a kind and its schema; found is true if there is a CRD, served if it serves a version of the contract.
 func (b *Bundle) template(c crd) (s schemaPart, found, served bool) {
 	template, found := b.find(c.group(), c.kind()+"Template")
 	if !found {
@@ -53,7 +53,7 @@ func (b *Bundle) templates(t *conformance.T, role rules.Subject, exists, spec, m
 			{"spec.template.metadata.labels", "object"}, {"spec.template.metadata.annotations", "object"},
 		})
 		check(t, meta, c.kind(), len(missing)+len(wrong) == 0, "spec.template.metadata with labels and annotations, objects",
-			orElse(append(missing, wrong...), "no or of another type: ", "both"))
+			orElse(append(missing, wrong...), "missing or of another type: ", "both"))
 	})
 }
 
@@ -71,8 +71,8 @@ func sameSpec(kind, template schemaPart) (kept bool, seen string) {
 		return false, "no such object"
 	}
 	spec, _ := kind.at("spec")
-	foreign := slices.DeleteFunc(inner.names(), func(name string) bool { return slices.Contains(spec.names(), name) })
-	return len(foreign) == 0, orElse(foreign, "the kind lacks ", fmt.Sprintf("%d fields, all of the kind", len(inner.names())))
+	extra := slices.DeleteFunc(inner.names(), func(name string) bool { return slices.Contains(spec.names(), name) })
+	return len(extra) == 0, orElse(extra, "the kind lacks ", fmt.Sprintf("%d fields, all of the kind", len(inner.names())))
 }
 
 func (b *Bundle) classTemplates(t *conformance.T, role rules.Subject, id rules.ID) {
@@ -82,7 +82,7 @@ func (b *Bundle) classTemplates(t *conformance.T, role rules.Subject, id rules.I
 		seen := "no such kind"
 		switch {
 		case found && !served:
-			seen = "it is of no contract " + b.contract
+			seen = "it has no version of contract " + b.contract
 		case found:
 			seen = "spec.template.spec " + inner.kind()
 		}
@@ -90,7 +90,7 @@ func (b *Bundle) classTemplates(t *conformance.T, role rules.Subject, id rules.I
 	})
 }
 
-// capacity is what an autoscaler reads of a template that has no machines.
+// capacity checks what an autoscaler reads from a template without machines.
 func capacity(t *conformance.T, b *Bundle) {
 	for id, want := range map[rules.ID]field{
 		"IT-007": {"status.capacity.{}", "integer or string"}, "IT-008": {"status.nodeInfo.architecture", "string"},
@@ -100,12 +100,12 @@ func capacity(t *conformance.T, b *Bundle) {
 			template, _, _ := b.template(c)
 			found, ok := template.at(want.path)
 			if _, holder := template.at(strings.TrimSuffix(want.path, ".{}")); !holder {
-				t.Skip(id, c.kind(), "the template has no %s, which the rule leaves open", want.path)
+				t.Skip(id, c.kind(), "the template has no %s; it is optional", want.path)
 				return
 			}
 			kept := ok && found.kind() == want.kind
 			if values, limited := found["enum"].([]any); limited && id == "IT-008" {
-				// The empty value stands for one that is not known yet.
+				// The empty value means that it is not known yet.
 				known := []string{"amd64", "arm64", "s390x", "ppc64le", ""}
 				kept = kept && !slices.ContainsFunc(values, func(v any) bool { return !slices.Contains(known, fmt.Sprint(v)) })
 			}

@@ -1,4 +1,4 @@
-// Package timeouts is how long the conformance suite waits: one kind for all suites that need a cluster.
+// Package timeouts has the timeouts of the conformance suite: one kind for all suites that need a cluster.
 package timeouts
 
 import (
@@ -16,26 +16,26 @@ const (
 	Kind       = "Timeouts"
 )
 
-// Timeouts is a YAML document with durations such as 90s or 10m. A field that is left out has its default, which suits a real cloud.
+// Timeouts is a YAML document with durations such as 90s or 10m. An absent field has its default, which suits a real cloud.
 type Timeouts struct {
 	metav1.TypeMeta `json:",inline"`
-	// Provision bounds how long it may take until a machine is provisioned, or bootstrap data exist, once all that it needs is there.
+	// Provision bounds how long it may take until a machine is provisioned, or bootstrap data exist, once all preconditions are met.
 	// 10m by default.
 	Provision metav1.Duration `json:"provision,omitempty"`
 	// Delete bounds how long it may take until a deleted object is gone. 10m by default.
 	Delete metav1.Duration `json:"delete,omitempty"`
-	// React bounds how long a provider may take to show a condition, or to notice a change. 1m by default.
+	// React bounds how long a provider may take to set a condition, or to notice a change. 1m by default.
 	React metav1.Duration `json:"react,omitempty"`
-	// Quiet is how long nothing must happen before the suite believes that nothing will. A provider that acts later than
-	// this passes for one that does not act. 10s by default.
+	// Quiet is how long nothing must happen before the suite concludes that nothing will. A provider that acts later than
+	// this counts as one that does not act. 10s by default.
 	Quiet metav1.Duration `json:"quiet,omitempty"`
-	// Poll is the time between two looks at what cannot be watched, such as the infrastructure. 1s by default.
+	// Poll is the interval at which the suite polls what cannot be watched, such as the infrastructure. 1s by default.
 	Poll metav1.Duration `json:"poll,omitempty"`
-	// Cleanup bounds how long it may take to remove what the suite has made. 15m by default.
+	// Cleanup bounds how long it may take to remove what the suite has created. 15m by default.
 	Cleanup metav1.Duration `json:"cleanup,omitempty"`
 }
 
-// Defaults are those of an empty document.
+// Defaults returns the timeouts of an empty document.
 func Defaults() Timeouts {
 	minutes := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }

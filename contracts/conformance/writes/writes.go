@@ -1,5 +1,5 @@
-// Package writes has a client for suites that may be interrupted at any moment. A request that is given up may have reached the API server
-// and is done all the same, perhaps when the run has looked and removed what it found.
+// Package writes has a client for suites that may be interrupted at any moment. A canceled request may have reached the API server
+// and take effect, perhaps after the run has cleaned up.
 package writes
 
 import (
@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Limit bounds a write. It is longer than the minute after which an API server itself gives a request up, unless it was told otherwise.
+// Limit bounds a write. It is longer than the minute after which an API server by default times a request out itself.
 const Limit = 70 * time.Second
 
-// Finish runs something that must not be cut off half-way: not at all if the context has ended, and else to its end, whatever becomes of
-// the context meanwhile, for at most the limit.
+// Finish runs a write that must not be interrupted: not at all if the context has ended, else to its end, even if
+// the context ends first, for at most the limit.
 func Finish(ctx context.Context, limit time.Duration, write func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Finish(ctx context.Context, limit time.Duration, write func(context.Context
 	return write(ctx)
 }
 
-// Finished returns a client that waits for the answer to each write that it has sent, also when the context ends before it comes. Reads
+// Finished returns a client that waits for the response to each write that it has sent, also when the context ends first. Reads
 // and watches end with their context.
 func Finished(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
@@ -54,22 +54,22 @@ func Finished(c client.WithWatch) client.WithWatch {
 // part is a client of a subresource.
 type part struct{ client.SubResourceClient }
 
-// Create waits for its answer.
+// Create waits for its response.
 func (p part) Create(ctx context.Context, object, sub client.Object, options ...client.SubResourceCreateOption) error {
 	return Finish(ctx, Limit, func(ctx context.Context) error { return p.SubResourceClient.Create(ctx, object, sub, options...) })
 }
 
-// Update waits for its answer.
+// Update waits for its response.
 func (p part) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
 	return Finish(ctx, Limit, func(ctx context.Context) error { return p.SubResourceClient.Update(ctx, object, options...) })
 }
 
-// Patch waits for its answer.
+// Patch waits for its response.
 func (p part) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	return Finish(ctx, Limit, func(ctx context.Context) error { return p.SubResourceClient.Patch(ctx, object, patch, options...) })
 }
 
-// Apply waits for its answer.
+// Apply waits for its response.
 func (p part) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 	return Finish(ctx, Limit, func(ctx context.Context) error { return p.SubResourceClient.Apply(ctx, object, options...) })
 }

@@ -1,4 +1,4 @@
-// Package tables writes the rules of the contracts as tables into the pages of the packages that are about them.
+// Package tables writes the rules of the contracts as tables into the READMEs of their packages.
 package tables
 
 import (
@@ -10,7 +10,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Pages are the files, by their paths below contracts, and the subjects whose rules each has.
+// Pages maps files, by their paths below contracts, to the subjects whose rules they list.
 var Pages = map[string][]rules.Subject{
 	"inframachine/README.md":    {rules.InfraMachine},
 	"bootstrapconfig/README.md": {rules.BootstrapConfig},
@@ -19,7 +19,7 @@ var Pages = map[string][]rules.Subject{
 	"rules/README.md":           {rules.Kinds, rules.Provider, rules.Core},
 }
 
-// What is between these lines in a page is written by Update.
+// Update writes what is between these lines of a page.
 const (
 	begin = "<!-- Rules of %s: written by make generate from contracts/rules -->\n"
 	end   = "<!-- End of the rules of %s -->"
@@ -76,7 +76,7 @@ func Table(list []rules.Rule) string {
 	return b.String()
 }
 
-// id is the number, as a link to where Cluster API says so.
+// id is the number, as a link to Cluster API's documentation.
 func id(rule rules.Rule) string {
 	if rule.Source == "" {
 		return string(rule.ID)

@@ -25,11 +25,11 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// requestLimit bounds each read but watches, so that an API server that hangs ends a run. A write has writes.Limit: it is done all the same
-// if it is given up while the API server has it still.
+// requestLimit bounds each read except watches, so that a hanging API server ends a run. A write has writes.Limit: the API server may
+// still carry out a write that was canceled.
 var requestLimit = 30 * time.Second
 
-// permitted looks, before anything is made, whether the API server answers and lets the suite do what it does.
+// permitted checks, before anything is created, that the API server responds and that the user has the rights that the suite needs.
 func permitted(ctx context.Context, config *rest.Config, profile string, o conformance.RunOptions) error {
 	rights, err := needs(profile, o.Namespace == "", o.Sample)
 	if err != nil {
@@ -50,7 +50,7 @@ type need struct {
 	clusterWide                         bool
 }
 
-// needs are the rights of a profile.
+// needs returns the rights that a profile requires.
 func needs(profile string, ownNamespace bool, sample []byte) ([]need, error) {
 	var found []need
 	if ownNamespace {
@@ -103,10 +103,10 @@ func needsOf(policies []rbacv1.PolicyRule, clusterWide bool) []need {
 	return found
 }
 
-// allowed asks the API server whether the user has the rights, and names all that are missing.
+// allowed checks with the API server that the user has the rights, and returns an error that names all missing ones.
 func allowed(ctx context.Context, config *rest.Config, namespace string, needs []need) error {
 	config = rest.CopyConfig(config)
-	// These are dozens of small requests: at the pace of a controller, people would wait for them and see nothing.
+	// These are dozens of small requests: with a controller's rate limit, users would wait for them and see nothing.
 	config.QPS = -1
 	reviews, err := authorizationclient.NewForConfig(config)
 	if err != nil {
@@ -123,7 +123,7 @@ func allowed(ctx context.Context, config *rest.Config, namespace string, needs [
 			review.Spec.ResourceAttributes = attributes
 			answer, err := reviews.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			if err != nil {
-				return errors.Wrap(err, "asking the API server for the rights of the kubeconfig's user")
+				return errors.Wrap(err, "checking the rights of the kubeconfig's user")
 			}
 			if !answer.Status.Allowed {
 				missing = append(missing, n.name(verb))
@@ -144,7 +144,7 @@ func (n need) name(verb string) string {
 	return verb + " " + resource
 }
 
-// usable looks whether something can be made in a namespace, in a dry run: its user need not have the right to read namespaces.
+// usable checks by a dry run that objects can be created in a namespace: the user need not have the right to read namespaces.
 func usable(ctx context.Context, config *rest.Config, namespace string) error {
 	c, err := coordinationclient.NewForConfig(config)
 	if err != nil {
@@ -154,19 +154,19 @@ func usable(ctx context.Context, config *rest.Config, namespace string) error {
 	_, err = c.Leases(namespace).Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case apierrors.IsNotFound(err):
-		return errors.Errorf("--namespace: there is no namespace %q: create it, or leave the flag out and the suite makes one", namespace)
+		return errors.Errorf("--namespace: there is no namespace %q: create it, or omit the flag and the suite creates one", namespace)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return errors.Errorf("--namespace: %q is being deleted: give another one, or leave the flag out and the suite makes one", namespace)
+		return errors.Errorf("--namespace: %q is being deleted: set another one, or omit the flag and the suite creates one", namespace)
 	}
-	return errors.Wrapf(err, "--namespace: nothing can be made in %q", namespace)
+	return errors.Wrapf(err, "--namespace: no object can be created in %q", namespace)
 }
 
-// answers looks whether the API server does.
+// answers checks that the API server responds.
 func answers(config *rest.Config) error {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return errors.Wrap(err, "--kubeconfig")
 	}
 	_, err = c.ServerVersion()
-	return errors.Wrapf(err, "--kubeconfig: the API server at %s does not answer", config.Host)
+	return errors.Wrapf(err, "--kubeconfig: the API server at %s does not respond", config.Host)
 }

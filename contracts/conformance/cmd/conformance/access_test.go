@@ -25,9 +25,9 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		kubeconfig, words string
 		args              []string
 	}{
-		"no sample":             {good, "give --sample", nil},
+		"no sample":             {good, "set --sample", nil},
 		"no rights":             {nobody(t), "lacks rights that the suite needs: create namespaces, delete namespaces, get clusters.cluster.x-k8s.io", []string{"--sample", from}},
-		"a hanging API server":  {hanging(t), "does not answer: ", []string{"--sample", from}},
+		"a hanging API server":  {hanging(t), "does not respond: ", []string{"--sample", from}},
 		"no such file":          {good, "--sample: open /nowhere", []string{"--sample", "/nowhere"}},
 		"no kubeconfig":         {"/nowhere", "--kubeconfig: ", []string{"--sample", from}},
 		"a probe of no machine": {good, "--probe: the probe at", []string{"--sample", from, "--probe", notFound.URL}},
@@ -35,13 +35,13 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"a field of nobody":     {good, `unknown field "spec.instanceTyp"`, []string{"--sample", file(t, "aws.yaml", wrong)}},
 		"a field of no Machine": {good, `unknown field "failuredomain"`, []string{"--sample", file(t, "m.yaml", strings.Replace(sample, "failureD", "failured", 1))}},
 		"a kind of nobody":      {good, "reading the definition of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
-		"not of this profile":   {good, "--target-kubeconfig is not of the profile inframachine", []string{"--sample", from, "--target-kubeconfig", good}},
-		"a sample for a core":   {good, "--sample is not of the profile core", []string{"--profile", "core", "--sample", from}},
-		"a probe for a core":    {good, "--probe is not of the profile core", []string{"--profile", "core", "--probe", notFound.URL}},
-		"a restart for a core":  {good, "--restart is not of the profile core", []string{"--profile", "core", "--restart", "true"}},
-		"a probe for a config":  {good, "--probe is not of the profile bootstrapconfig", []string{"--profile", "bootstrapconfig", "--sample", from, "--probe", notFound.URL}},
-		"stdin twice":           {good, "standard input is given more than once", []string{"--sample", "-", "--timeouts", "-"}},
-		"stdin for two samples": {good, "standard input is given more than once", []string{"--sample", "-", "--sample", "-"}},
+		"not of this profile":   {good, "--target-kubeconfig is not a flag for profile inframachine", []string{"--sample", from, "--target-kubeconfig", good}},
+		"a sample for a core":   {good, "--sample is not a flag for profile core", []string{"--profile", "core", "--sample", from}},
+		"a probe for a core":    {good, "--probe is not a flag for profile core", []string{"--profile", "core", "--probe", notFound.URL}},
+		"a restart for a core":  {good, "--restart is not a flag for profile core", []string{"--profile", "core", "--restart", "true"}},
+		"a probe for a config":  {good, "--probe is not a flag for profile bootstrapconfig", []string{"--profile", "bootstrapconfig", "--sample", from, "--probe", notFound.URL}},
+		"stdin twice":           {good, "standard input is used more than once", []string{"--sample", "-", "--timeouts", "-"}},
+		"stdin for two samples": {good, "standard input is used more than once", []string{"--sample", "-", "--sample", "-"}},
 		"a namespace of nobody": {good, `--namespace: there is no namespace "nowhere"`, []string{"--sample", from, "--namespace", "nowhere"}},
 		"a namespace that ends": {good, `--namespace: "` + ends + `" is being deleted`, []string{"--sample", from, "--namespace", ends}},
 		"one that ends, a core": {good, `--namespace: "` + ends + `" is being deleted`, []string{"--profile", "core", "--namespace", ends}},
@@ -157,12 +157,12 @@ func TestRequestsAreLimited(t *testing.T) {
 	go func() { written <- send(patient, http.MethodPost, server.URL) }()
 	for query, ends := range map[string]bool{"": true, "?watch=true": false} {
 		err := send(patient, http.MethodGet, server.URL+query)
-		if ends != (err != nil) || ends && !strings.Contains(err.Error(), "no answer within 100ms") {
+		if ends != (err != nil) || ends && !strings.Contains(err.Error(), "no response within 100ms") {
 			t.Errorf("%q: %v", query, err)
 		}
 	}
 	err := send(client(time.Hour, 100*time.Millisecond), http.MethodDelete, server.URL)
-	if err == nil || !strings.Contains(err.Error(), "no answer within 100ms") {
+	if err == nil || !strings.Contains(err.Error(), "no response within 100ms") {
 		t.Errorf("a write that hangs: %v", err)
 	}
 	hang.Done()

@@ -34,17 +34,17 @@ type runFlags struct {
 
 func (f *runFlags) flags(set *flag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig of the management cluster")
-	set.StringVar(&f.namespace, "namespace", "", "the namespace to work in; one is made if it is left out")
-	set.StringVar(&f.timeouts, "timeouts", "", "a file with the suite's timeouts; defaults if it is left out")
+	set.StringVar(&f.namespace, "namespace", "", "the namespace to work in; one is created if omitted")
+	set.StringVar(&f.timeouts, "timeouts", "", "a file with the suite's timeouts; defaults if omitted")
 	set.IntVar(&f.parallel, "parallel", 0, "how many cases run at once; 8 if it is 0")
 	set.Var(&f.samples, "sample",
-		"a file with the objects of which the suite makes its own, - for standard input; may be repeated; not of the profile core")
+		"a file with the objects from which the suite creates its own, - for standard input; may be repeated; not for profile core")
 	set.StringVar(&f.probe, "probe", "",
-		"profile inframachine: a URL that answers with the machines of the infrastructure; rules that need it are skipped if it is left out")
+		"profile inframachine: a URL that returns the machines of the infrastructure; rules that need it are skipped if omitted")
 	set.StringVar(&f.restart, "restart", "",
-		"a command of the shell that ends the provider and starts it again; rules about restarts are skipped if it is left out")
+		"a shell command that kills the provider and starts it again; rules about restarts are skipped if omitted")
 	set.StringVar(&f.target, "target-kubeconfig", "",
-		"profile core: the kubeconfig by which the core reaches the cluster as its workload cluster; that of --kubeconfig if left out")
+		"profile core: the kubeconfig with which the core reaches the cluster as its workload cluster; that of --kubeconfig if omitted")
 }
 
 // runCluster runs the suite of a profile on a management cluster.
@@ -63,7 +63,7 @@ func runCluster(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	}
 	suite, found := suites[o.profile]
 	if !found {
-		return exitUsage, errors.Errorf("--profile: %q has no suite on a cluster: give inframachine, bootstrapconfig or core", o.profile)
+		return exitUsage, errors.Errorf("--profile: %q has no suite on a cluster: set inframachine, bootstrapconfig or core", o.profile)
 	}
 	config, settings, err := f.inputs(ctx, o.profile, stdin, stderr)
 	if err != nil {
@@ -93,13 +93,13 @@ func (f *runFlags) connect(profile string) (*rest.Config, error) {
 	}
 	if profile == conformance.CoreProfile.Name && f.target == "" && (config.ExecProvider != nil || config.AuthProvider != nil) {
 		return nil, errors.New(
-			"--target-kubeconfig: give one with a token; --kubeconfig has its credentials from a program, which no core can run",
+			"--target-kubeconfig: set one with a token; --kubeconfig gets its credentials from a program, which no core can run",
 		)
 	}
 	return config, nil
 }
 
-// contractsOf are the versions of the contract that results speak of.
+// contractsOf returns the versions of the contract in the results.
 func contractsOf(results []report.Result) []string {
 	var contracts []string
 	for _, contract := range []string{rules.V1Beta1, rules.V1Beta2} {

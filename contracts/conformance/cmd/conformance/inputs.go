@@ -22,7 +22,7 @@ import (
 	"millwright.dev/contracts/conformance/probe"
 )
 
-// inputs reads what the flags name.
+// inputs reads the files that the flags name.
 func (f *runFlags) inputs(
 	ctx context.Context, profile string, stdin io.Reader, stderr io.Writer,
 ) (*rest.Config, conformance.RunOptions, error) {
@@ -32,7 +32,7 @@ func (f *runFlags) inputs(
 		return nil, settings, err
 	}
 	if !core && len(f.samples) == 0 {
-		return nil, settings, errors.New("give --sample, a file with an object of the provider or its template")
+		return nil, settings, errors.New("set --sample, a file with an object of the provider or its template")
 	}
 	for _, path := range f.samples {
 		data, err := read(path, stdin)
@@ -64,7 +64,7 @@ func (f *runFlags) inputs(
 	return config, settings, err
 }
 
-// fitting refuses flags that the profile does not look at, which would seem to have had an effect, and standard input that is to be read
+// fitting refuses flags that the profile does not use, which would seem to have an effect, and standard input that would be read
 // twice.
 func (f *runFlags) fitting(profile string) error {
 	core, infra := profile == conformance.CoreProfile.Name, profile == conformance.InfraMachineProfile.Name
@@ -78,7 +78,7 @@ func (f *runFlags) fitting(profile string) error {
 		{"probe", f.probe != "", infra},
 	} {
 		if flag.given && !flag.fitting {
-			return errors.Errorf("--%s is not of the profile %s: leave it out", flag.name, profile)
+			return errors.Errorf("--%s is not a flag for profile %s: omit it", flag.name, profile)
 		}
 	}
 	stdins := 0
@@ -88,7 +88,7 @@ func (f *runFlags) fitting(profile string) error {
 		}
 	}
 	if stdins > 1 {
-		return errors.New("standard input is given more than once: give - to one of --sample and --timeouts, once, and files to the others")
+		return errors.New("standard input is used more than once: set - for one of --sample and --timeouts, once, and files for the others")
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func read(path string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files, and runs no program for credentials.
+// embedded reads a kubeconfig and embeds the content of its files: the core does not have these files, and runs no program for credentials.
 func embedded(path string) ([]byte, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -111,7 +111,7 @@ func embedded(path string) ([]byte, error) {
 	}
 	for name, user := range config.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil {
-			return nil, errors.Errorf("user %s has its credentials from a program, which no core runs: give one with a token or certificate", name)
+			return nil, errors.Errorf("user %s gets its credentials from a program, which no core runs: use one with a token or certificate", name)
 		}
 		if user.TokenFile == "" {
 			continue
@@ -128,7 +128,7 @@ func embedded(path string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// answering returns the probe of an endpoint that answers: one that does not would leave rules out only after minutes.
+// answering returns the probe of an endpoint that responds: one that does not would cause skipped rules only after minutes.
 func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
 	parsed, err := url.Parse(endpoint)
 	if err != nil {
@@ -142,10 +142,10 @@ func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
 	return answers, err
 }
 
-// restartTimeout bounds the command of --restart: one that hangs fails its case, and the others go on.
+// restartTimeout bounds the command of --restart: one that hangs fails its case, and the others continue.
 const restartTimeout = 5 * time.Minute
 
-// restart runs a command of the shell, which is over when the provider runs again.
+// restart runs a shell command that returns when the provider runs again.
 func restart(command string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, restartTimeout)
@@ -153,11 +153,11 @@ func restart(command string) func(context.Context) error {
 		var output bytes.Buffer
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Stdout, cmd.Stderr = &output, &output
-		// The terminal sends Ctrl-C to a whole process group: a restart that is interrupted in its midst leaves a provider that is down, and
-		// so machines that nobody deletes.
+		// The terminal sends Ctrl-C to a whole process group: an interrupted restart would leave the provider down, and
+		// machines that no controller deletes.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-		// What it has started in the background, as a provider, holds its output open.
+		// A background process that it has started, such as a provider, keeps its output open.
 		cmd.WaitDelay = time.Second
 		if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return errors.Wrapf(err, "--restart %q: %s", command, bytes.TrimSpace(output.Bytes()))

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// limited is a config whose requests end, reads but watches after reads, and all that may change something after changes.
+// limited returns a config with timeouts: reads for reads except watches, changes for all requests that may change something.
 func limited(config *rest.Config, reads, changes time.Duration) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next, reads, changes} })
@@ -32,7 +32,7 @@ func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		limit = l.changes
 	}
-	late := fmt.Errorf("no answer within %s", limit)
+	late := fmt.Errorf("no response within %s", limit)
 	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, late)
 	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ending is a body with whose end the context of its request ends.
+// ending is a body that cancels the context of its request when it is closed.
 type ending struct {
 	io.ReadCloser
 	cancel context.CancelFunc

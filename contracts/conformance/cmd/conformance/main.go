@@ -20,8 +20,8 @@ const (
 
 const usage = `usage: conformance <command> [flags]
 
-  static   look at the manifests of a provider; needs no cluster
-  run      run a provider or core on a cluster
+  static   verify the manifests of a provider; needs no cluster
+  run      verify a running provider or core on a cluster
   rules    list the rules
 
 Each command lists its flags with -h. Exit codes: 0 conformant, 1 not conformant, 2 usage or input, 3 partial.
@@ -30,7 +30,7 @@ Each command lists its flags with -h. Exit codes: 0 conformant, 1 not conformant
 func main() {
 	ctx, stop := context.WithCancel(context.Background())
 	if len(os.Args) > 1 && os.Args[1] == "run" {
-		// The others leave nothing to clean up: a signal ends them at once.
+		// The other commands leave nothing to clean up: a signal ends them at once.
 		ctx, stop = interruptible()
 	}
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -38,15 +38,15 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible is a context that ends with the first signal that is to end a run, which then cleans up.
+// interruptible returns a context that ends with the first signal; the run then cleans up.
 func interruptible() (ctx context.Context, stop context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
-		// A connection that is lost; with nohup it is to go on.
+		// A lost connection; with nohup the run continues.
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop = signal.NotifyContext(context.Background(), signals...)
-	// Who interrupts a run for the second time does not want to wait until it has cleaned up.
+	// A second signal ends the process without cleaning up.
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

@@ -44,17 +44,17 @@ type options struct {
 func (o *options) flags(set *flag.FlagSet, profile string) {
 	set.StringVar(&o.profile, "profile", profile, "the profile: inframachine, bootstrapconfig, provider or core")
 	set.StringVar(&o.level, "level", string(conformance.Extended), "core or extended features")
-	set.StringVar(&o.output, "output", "yaml", "the form of the report: yaml, json, markdown or junit")
+	set.StringVar(&o.output, "output", "yaml", "the format of the report: yaml, json, markdown or junit")
 	set.StringVar(&o.cases, "case", "", "run only cases whose names match this regular expression")
-	set.Var(&o.rules, "rule", "look only at this rule; may be repeated")
-	set.Var(&o.skip, "skip-feature", "name=reason: leave out a feature; may be repeated")
-	set.Var(&o.versions, "contract", "v1beta1 or v1beta2: look at this version of the contract; those claimed if left out; may be repeated")
-	set.BoolVar(&o.keep, "keep", false, "leave the time out of the report, so that it can be kept and compared")
+	set.Var(&o.rules, "rule", "verify only this rule; may be repeated")
+	set.Var(&o.skip, "skip-feature", "name=reason: skip a feature; may be repeated")
+	set.Var(&o.versions, "contract", "v1beta1 or v1beta2: verify this version of the contract; the claimed ones if omitted; may be repeated")
+	set.BoolVar(&o.keep, "keep", false, "omit the time from the report, so that it can be stored and compared")
 	set.StringVar(&o.implementation.Name, "name", "", "the name of the implementation")
 	set.StringVar(&o.implementation.Version, "release", "", "the version of the implementation, such as v1.2.3")
-	set.StringVar(&o.implementation.Organization, "organization", "", "who makes the implementation")
-	set.StringVar(&o.implementation.URL, "url", "", "where the implementation is")
-	set.StringVar(&o.implementation.Contact, "contact", "", "whom to ask about it")
+	set.StringVar(&o.implementation.Organization, "organization", "", "the organization behind the implementation")
+	set.StringVar(&o.implementation.URL, "url", "", "the website of the implementation")
+	set.StringVar(&o.implementation.Contact, "contact", "", "the contact for questions")
 }
 
 func (o *options) selection() (conformance.Selection, error) {
@@ -68,7 +68,7 @@ func (o *options) selection() (conformance.Selection, error) {
 		return selection, errors.Errorf("--level: %q is neither core nor extended", o.level)
 	}
 	if _, err := report.ParseFormat(o.output); err != nil {
-		// Not when the run is over: what it has found would be lost.
+		// Not only after the run: its results would be lost.
 		return selection, errors.Wrap(err, "--output")
 	}
 	for _, version := range o.versions {
@@ -93,14 +93,14 @@ func (o *options) selection() (conformance.Selection, error) {
 		name, reason, _ := strings.Cut(entry, "=")
 		feature := rules.Feature(name)
 		if !profile.Has(feature, conformance.Extended) || reason == "" {
-			return selection, errors.Errorf("--skip-feature: give a feature of the profile and a reason, as in Move=reason, not %q", entry)
+			return selection, errors.Errorf("--skip-feature: set a feature of the profile and a reason, as in Move=reason, not %q", entry)
 		}
 		selection.SkipFeatures[feature] = reason
 	}
 	return selection, nil
 }
 
-// filter says in a report which rules and cases alone were asked for.
+// filter names in a report the rules and cases to which the run was limited.
 func (o *options) filter() string {
 	var parts []string
 	if len(o.rules) > 0 {
@@ -148,7 +148,7 @@ func (o *options) finish(out io.Writer, s conformance.Selection, method rules.Me
 	return exitPartial, nil
 }
 
-// commandLine is what repeats a call, with the filters left out, to which --rule is added.
+// commandLine repeats a call without its filters; --rule is added to it.
 func commandLine(name string, set *flag.FlagSet) string {
 	parts := []string{"conformance", name}
 	set.Visit(func(f *flag.Flag) {
@@ -169,7 +169,7 @@ func commandLine(name string, set *flag.FlagSet) string {
 	return strings.Join(parts, " ")
 }
 
-// withoutPassword is a URL as it may stand in a report, which is published.
+// withoutPassword redacts a URL for a report, which is published.
 func withoutPassword(address string) string {
 	if parsed, err := url.Parse(address); err == nil {
 		return parsed.Redacted()
@@ -179,7 +179,7 @@ func withoutPassword(address string) string {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
 
-// quote makes a value a word of a shell.
+// quote quotes a value for a shell.
 func quote(value string) string {
 	if plain.MatchString(value) {
 		return value

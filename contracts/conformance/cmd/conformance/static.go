@@ -11,13 +11,13 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// roles are the names of the kinds of objects in --kind.
+// roles are the values of --kind.
 var roles = map[string]rules.Subject{
 	"inframachine": rules.InfraMachine, "bootstrapconfig": rules.BootstrapConfig, "infracluster": rules.InfraCluster,
 	"controlplane": rules.ControlPlane, "none": "",
 }
 
-// runStatic looks at manifests.
+// runStatic verifies manifests.
 func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	set := flag.NewFlagSet("conformance static", flag.ContinueOnError)
 	set.SetOutput(stderr)
@@ -25,15 +25,15 @@ func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, e
 	o.flags(set, "provider")
 	var components, templates, kinds list
 	set.Var(&components, "components", "a file of components, - for standard input, or the directory of a release; may be repeated")
-	set.Var(&templates, "templates", "a template of a cluster or a ClusterClass; may be repeated")
+	set.Var(&templates, "templates", "a cluster template or a ClusterClass; may be repeated")
 	metadata := set.String("metadata", "", "the file metadata.yaml")
 	set.Var(&kinds, "kind", "Kind=inframachine, bootstrapconfig, infracluster, "+
-		"controlplane or none: what a kind is for, where its name does not show it; may be repeated")
+		"controlplane or none: the role of a kind, where its name does not show it; may be repeated")
 	if err := parse(set, args); err != nil {
 		return exitUsage, err
 	}
 	if len(components) == 0 {
-		return exitUsage, errors.New("give --components, the file that clusterctl installs")
+		return exitUsage, errors.New("set --components, the file that clusterctl installs")
 	}
 	selection, err := o.selection()
 	if err != nil {
@@ -54,7 +54,7 @@ func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, e
 		bundle.Roles[kind] = role
 	}
 	if unknown := bundle.Unknown(); len(unknown) > 0 {
-		return exitUsage, errors.Errorf("--kind: the components define no kind %s: give spec.names.kind of a CRD", strings.Join(unknown, ", "))
+		return exitUsage, errors.Errorf("--kind: the components define no kind %s: set spec.names.kind of a CRD", strings.Join(unknown, ", "))
 	}
 	results := static.Run(bundle, selection)
 	return o.finish(stdout, selection, rules.Static, commandLine("static", set), static.Contracts(bundle, selection), results, false)
@@ -77,13 +77,13 @@ func load(components, templates []string, metadata string, stdin io.Reader) (*st
 	return bundle, nil
 }
 
-// parse allows no arguments beside flags.
+// parse allows no arguments besides flags.
 func parse(set *flag.FlagSet, args []string) error {
 	if err := set.Parse(args); err != nil {
 		return errors.Wrap(err, set.Name())
 	}
 	if set.NArg() > 0 {
-		return errors.Errorf("%s: there is no argument %q; give flags", set.Name(), set.Arg(0))
+		return errors.Errorf("%s: unexpected argument %q; use flags", set.Name(), set.Arg(0))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Command tables writes the tables of rules into the pages of the contracts. It is run in the root of the repository.
+// Command tables writes the tables of rules into the pages of the contracts. Run it in the root of the repository.
 package main
 
 import (
