@@ -215,6 +215,19 @@ func TestTracker(t *testing.T) {
 	}
 }
 
+// TestTrackerThatBeginsAgain: one deployment begins again after a pause, and what others have reached stays remembered.
+func TestTrackerThatBeginsAgain(t *testing.T) {
+	g, tracked := NewWithT(t), &tracker{}
+	s := rollout(nil, servingAll(2), func(s *scope) { s.deployment.Spec.Replicas = ptr.To[int32](3) })
+	other := rollout(nil, nil, func(s *scope) { s.deployment.UID = "other" })
+	for range 2 {
+		tracked.restart(s)
+		g.Expect(tracked.best[s.deployment.UID]).To(Equal(progress{MachineSet: "fresh", Reached: 2, Since: metav1.NewTime(start)}))
+		tracked.restart(other)
+	}
+	g.Expect(tracked.best).To(HaveLen(2))
+}
+
 // TestTrackerOfAnUnknownBeginning: RollingOut will show it, unless it stays as it is: for OnDelete, and where no rollout is.
 func TestTrackerOfAnUnknownBeginning(t *testing.T) {
 	for name, test := range map[string]struct {

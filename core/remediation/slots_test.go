@@ -183,7 +183,9 @@ func TestASlotWhoseReadFailed(t *testing.T) {
 	}))
 	decide(&slots, "d", view, asking(1, 9, Epoch, "a"))
 	g.Expect(unread(Epoch.Add(remediation.UnseenTimeout-1), false).Results[0].Blocker.Message).To(HaveSuffix("allows 1 replacement at once"))
-	blocker := unread(Epoch.Add(remediation.UnseenTimeout), false).Results[0].Blocker
+	overdue := unread(Epoch.Add(remediation.UnseenTimeout), false)
+	g.Expect(overdue.Next).To(Equal(Epoch.Add(2*remediation.UnseenTimeout)), "it is asked again later, and not at once")
+	blocker := overdue.Results[0].Blocker
 	g.Expect(blocker.Reason).To(Equal(remediation.MaxInFlightReason))
 	g.Expect(blocker.Message).To(HaveSuffix("It cannot be read whether 1 of the Cluster are still in flight, so they still count: no answer"))
 	in := asking(9, 1, Epoch.Add(remediation.UnseenTimeout), "b")

@@ -69,7 +69,7 @@ func (j judge) read(met string) error {
 	return os.Remove(met)
 }
 
-// A test that takes less runs together with others of its kind, which saves starts of the program.
+// A test that takes less runs together with others of its kind, which saves starts of the program; so do those that start an API server.
 const quick = 500 * time.Millisecond
 
 // survives reports whether no test that meets the mutant fails for it, the quickest first. With few seeds slow tests wait.
@@ -79,7 +79,7 @@ func (t target) survives(id int, judges []judge, seeds int) bool {
 	for _, j := range judges {
 		switch {
 		case !j.meets[id], seeds == fewSeeds && j.slow:
-		case j.took < quick:
+		case j.took < quick, t.server && !j.slow:
 			together = append(together, j.name)
 		default:
 			runs = append(runs, []string{j.name})

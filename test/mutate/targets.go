@@ -9,6 +9,8 @@ type target struct {
 	slow string
 	// program is true for a package main.
 	program bool
+	// server is true when the tests need an API server, which each run of them starts.
+	server bool
 	// statements means that these are left out, too.
 	statements bool
 }
@@ -34,7 +36,7 @@ var targets = []target{
 		},
 		tests: "^Test(WhoIsAskedAboutWithoutATurn|WhoIsConfirmedAtItsTurn|APlaceThatIsGivenBack|Plan.*|Reservation.*|ReservedNamesDepend.*|" +
 			"NamesAreRetired.*|OpenNames.*|SeedsDoNotPileUp|MarksOfTheServer.*|Expectations.*|Pace|Held.*|AReasonThatHoldsUp.*|" +
-			"APreserveMaxThatIsNoNumber|MachineName|WaitList|OnlyWhatMakesRoomWakes)$",
+			"APreserveMaxThatIsNoNumber|MachineName|WaitList|OnlyWhatMakesRoomWakes|AllThatMakesRoomWakes)$",
 	},
 	{
 		dir: "core/machinehealth", files: []string{"confirm.go", "grant.go"},
@@ -84,10 +86,26 @@ var targets = []target{
 		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
-	{dir: "contracts/controller/persist", files: []string{"stale.go"}, tests: "."},
+	{dir: "contracts/controller/bulkhead", files: []string{"bulkhead.go"}, tests: "."},
+	{dir: "contracts/controller/diagnostics", files: []string{"diagnostics.go", "filter.go"}, tests: ".", server: true},
+	{dir: "contracts/controller/events", files: []string{"events.go", "pending.go"}, tests: "."},
 	{
-		dir:   "contracts/remote",
-		files: []string{"alarm.go", "bounded.go", "kubeconfig.go", "probes.go", "suspect.go", "unanswered.go"},
+		dir: "contracts/controller/manager", files: []string{"lease.go", "options.go", "program.go"}, tests: ".",
+		server: true, slow: "^TestALeaseThatIsLostInMidReconcile$",
+	},
+	{dir: "contracts/controller/outcome", files: []string{"outcome.go"}, tests: "."},
+	{dir: "contracts/controller/paused", files: []string{"paused.go"}, tests: "."},
+	{dir: "contracts/controller/persist", files: []string{"metrics.go", "persist.go", "refusal.go", "stale.go"}, tests: "."},
+	{dir: "contracts/controller/predicates", files: []string{"changes.go", "watchlabel.go"}, tests: "."},
+	{dir: "contracts/controller/rewatch", files: []string{"open.go", "rewatch.go"}, tests: "."},
+	{dir: "contracts/controller/scopes", files: []string{"base.go"}, tests: "."},
+	{dir: "contracts/controller/wake", files: []string{"wake.go"}, tests: "."},
+	{
+		dir: "contracts/remote",
+		files: []string{
+			"alarm.go", "bounded.go", "connection.go", "connections.go", "errors.go", "kubeconfig.go", "metrics.go", "predicates.go", "probes.go",
+			"reconciler.go", "runner.go", "single.go", "suspect.go", "unanswered.go",
+		},
 		tests: ".", slow: "^Test(DialsKeepTheirDistance|ProbesAfterOneThatFailed|AnAnswerWithoutEndIsCut)$",
 	},
 	{dir: "contracts/conformance", files: []string{"case.go", "collect.go", "profile.go", "run.go", "selection.go"}, tests: "."},
@@ -100,6 +118,19 @@ var targets = []target{
 			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|PagesOfNodes|Trouble|Withdrawn|" +
 			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf.*|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 		slow: "^TestWhatIsUnderWayIsBounded$",
+	},
+	{
+		dir: "core/remote", files: []string{"connection.go", "connections.go", "node.go", "read.go"}, tests: ".", server: true,
+		slow: "^TestWhatIsUnderWayIsBounded$",
+	},
+	{
+		dir:   "core/external",
+		files: []string{"changed.go", "condition.go", "informers.go", "kinds.go", "live.go", "own.go", "preconditions.go", "trim.go"},
+		tests: ".", server: true, slow: "^TestAKindThatComesAndGoes$",
+	},
+	{
+		dir: "bootstrap/cloudconfig/approval", files: []string{"awaited.go", "serving.go"},
+		tests: "^Test(ALinkWakesTheRequestThatWaitsForIt|ServingCertificates|AServingCertificateIsForTheMachinesAddressesOnly)$", server: true,
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},

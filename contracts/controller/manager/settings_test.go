@@ -28,6 +28,7 @@ func TestWhatAManagerDoesByDefault(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(settings.Scheme).To(BeIdenticalTo(scheme))
 	g.Expect(settings.Metrics.BindAddress).NotTo(BeEmpty())
+	g.Expect(options.Logs.Verbosity).To(BeEquivalentTo(2), "that of Cluster API's managers")
 	g.Expect(settings.HealthProbeBindAddress).To(Equal(":9440"))
 	g.Expect(settings.PprofBindAddress).To(BeEmpty())
 	g.Expect(settings.LeaderElection).To(BeFalse())
@@ -113,4 +114,13 @@ func TestLimit(t *testing.T) {
 	g.Expect(limited.Burst).To(Equal(9))
 	g.Expect(limited.UserAgent).To(Equal("example"))
 	g.Expect(limited.WarningHandlerWithContext).NotTo(BeNil())
+
+	heard := &heard{}
+	warnings{heard}.HandleWarningHeaderWithContext(t.Context(), 299, "agent", "deprecated")
+	g.Expect(heard.text).To(Equal("deprecated"))
 }
+
+// heard keeps a warning.
+type heard struct{ text string }
+
+func (h *heard) HandleWarningHeader(_ int, _, text string) { h.text = text }

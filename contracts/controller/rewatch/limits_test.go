@@ -48,7 +48,7 @@ func TestAServerThatHangsHoldsNoWatchForEver(t *testing.T) {
 	defer cancel()
 	_, err := retrying.ListWithContext(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred(), "the second attempt")
-	watch, err := retrying.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: ptr.To[int64](0)})
+	watch, err := retrying.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](0)})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watch.Stop()
 	g.Eventually(watch.ResultChan()).WithTimeout(guard).Should(BeClosed())
