@@ -15,11 +15,11 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// annotationsPage has the commands by which people ask for something.
+// annotationsPage has the commands that users type.
 const annotationsPage = "docs/reference/annotations.md"
 
 // TestCommandsOfTheAnnotationsPage types the commands of the page, in their order, with the webhooks on; and the tests that show what
-// comes of them exist.
+// they do exist.
 func TestCommandsOfTheAnnotationsPage(t *testing.T) {
 	serve(t)
 	g := NewWithT(t)

@@ -31,10 +31,10 @@ func secret(t *testing.T) *corev1.Secret {
 	return s
 }
 
-// pause is between two requests of one client. Without it four clients take both processors for as long as certificates take to run out.
+// pause is between two requests of one client. Without it four clients take both processors for as long as certificates take to expire.
 const pause = 40 * time.Millisecond
 
-// load sends requests that need admission, conversion, or both, until the context ends.
+// load sends requests that need admission, conversion, or both, until the context is done.
 type load struct {
 	sent     atomic.Int64
 	mu       sync.Mutex
@@ -108,7 +108,7 @@ func authorities(content []byte) int {
 	return n
 }
 
-// TestRotationUnderLoad lets authorities and serving certificates run out several times while requests go on. Each
+// TestRotationUnderLoad lets authorities and serving certificates expire several times while requests are sent. At each
 // moment, what is served can be verified by what is published.
 func TestRotationUnderLoad(t *testing.T) {
 	g, ns := NewWithT(t), namespace(t)
@@ -137,7 +137,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	g.Expect(authorities(secret(t).Data["trusted.crt"])).To(BeNumerically("<=", 3))
 }
 
-// TestLostCertificates: what someone deletes or breaks is made again, and what someone takes out of the
+// TestLostCertificates: a Secret that is deleted or broken is recreated, and a CA bundle that is removed from the
 // configurations is published again.
 func TestLostCertificates(t *testing.T) {
 	serve(t)
@@ -214,7 +214,7 @@ func TestRestart(t *testing.T) {
 
 	err = live.Create(ctx, &clusterv1.Machine{ObjectMeta: named(ns, "other"), Spec: machineSpec()})
 	g.Expect(apierrors.IsInternalError(err)).To(BeTrue(), "%v", err)
-	// Clean-up goes on: neither a deletion nor a finalizer asks the webhooks.
+	// Clean-up continues: webhooks are called for neither a deletion nor a finalizer.
 	g.Expect(live.Delete(ctx, machine)).To(Succeed())
 	patch := client.MergeFrom(machine.DeepCopy())
 	machine.Finalizers = nil

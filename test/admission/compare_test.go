@@ -41,7 +41,7 @@ func handlers(t *testing.T, register func(ctrl.Manager) error) http.Handler {
 	return mgr.GetWebhookServer().WebhookMux()
 }
 
-// anyVersion stands for a look at CRDs.
+// anyVersion replaces a look at CRDs.
 func anyVersion(_ context.Context, kind schema.GroupKind) (string, error) {
 	return kind.Group + "/v1", nil
 }
@@ -59,7 +59,7 @@ func registerUpstream(mgr ctrl.Manager) error {
 	return nil
 }
 
-// answer is what becomes of a request: the object as it would be stored, or why it is refused.
+// answer is the result of a request: the object as it would be stored, or why it is refused.
 type answer struct {
 	allowed bool
 	object  []byte
@@ -139,8 +139,8 @@ func number(t *testing.T, name string, fallback int) int {
 }
 
 // TestAnswersAreThoseOfClusterAPI sends generated objects, as creations and as updates, to the webhooks of this core
-// and to those of Cluster API's. What is stored must be equal, and so must be whether it is refused, but for the
-// differences that are listed and documented, each of which must have been met.
+// and to those of Cluster API's. What is stored and what is refused must be equal, except for the
+// differences that are listed and documented, each of which must have occurred.
 func TestAnswersAreThoseOfClusterAPI(t *testing.T) {
 	g := NewWithT(t)
 	ours := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion) })
@@ -174,7 +174,7 @@ func TestAnswersAreThoseOfClusterAPI(t *testing.T) {
 	for _, d := range differences {
 		t.Logf("difference %q: %d", d.name, met[d.name])
 		if os.Getenv(seedsEnv) == "" {
-			g.Expect(met[d.name]).NotTo(BeZero(), "the difference %q is not met any more: is it still one?", d.name)
+			g.Expect(met[d.name]).NotTo(BeZero(), "the difference %q did not occur: is it still one?", d.name)
 		}
 	}
 }

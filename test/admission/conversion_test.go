@@ -26,7 +26,7 @@ func oldRef(role string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: coretest.Group + "/v1", Kind: kind, Name: "x"}
 }
 
-// TestOldClients: who speaks v1beta1 creates, reads and updates, and loses nothing of what v1beta2 alone can say.
+// TestOldClients: clients of v1beta1 create, read and update, and lose nothing of what only v1beta2 can express.
 func TestOldClients(t *testing.T) {
 	serve(t)
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)
@@ -202,7 +202,7 @@ func withoutDeprecated(obj client.Object) {
 }
 
 // withStatus gives an object a status, which v1beta1 has elsewhere. A set or deployment always gets one, as from the
-// core: v1beta1 knows no counters that are unset, so it makes zeros of them.
+// core: v1beta1 has no unset counters, so it turns them into zeros.
 func withStatus(t *testing.T, r *rand.Rand, obj client.Object) {
 	t.Helper()
 	if fillStatus(r, obj) {

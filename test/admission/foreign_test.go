@@ -11,9 +11,9 @@ import (
 	"millwright.dev/core/admission/certificates"
 )
 
-// TestASecretOfSomebodyElse with the core's name, such as one that cert-manager fills, is neither written nor served: the core is not ready and says
-// why until it is gone.
-func TestASecretOfSomebodyElse(t *testing.T) {
+// TestAForeignSecret with the core's name, such as one that cert-manager writes, is neither overwritten nor served: the core is not ready
+// and reports why until the Secret is gone.
+func TestAForeignSecret(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	serving := func() *corev1.Secret { // Of the core, so that the pair fits together.
 		first, err := launch(env.Config, port, certificates.Lifetimes{}, "")

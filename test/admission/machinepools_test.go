@@ -20,8 +20,8 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// TestMachinePoolsAreKnownAndRefused: a provider may list and watch them in both versions; nobody can create one that
-// would stay without effect.
+// TestMachinePoolsAreKnownAndRefused: a provider can list and watch them in both versions; creating one, which would have
+// no effect, is refused.
 func TestMachinePoolsAreKnownAndRefused(t *testing.T) {
 	g := NewWithT(t)
 	serve(t)

@@ -39,8 +39,8 @@ func TestStoredAsOldVersion(t *testing.T) {
 	defer store(false)
 	machine := &clusterv1.Machine{ObjectMeta: named(ns, "m"), Spec: machineSpec()}
 	g.Expect(live.Create(ctx, machine)).To(Succeed())
-	// The API server takes up the change of the CRD when it pleases; what is written after that is stored as v1beta1, and
-	// converted when it is read. Without a core there is nobody to do it.
+	// The API server takes up the change of the CRD at some time; what is written after that is stored as v1beta1, and
+	// converted when it is read. Without a core nothing converts it.
 	written := 0
 	g.Eventually(func(g Gomega) {
 		if s == nil {

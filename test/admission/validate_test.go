@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestValidation creates, spoils and deletes an object of each kind. All rules are tested with the functions in
+// TestValidation creates, invalidates and deletes an object of each kind. All rules are tested with the functions in
 // core/admission/validate; here it is shown that each kind gets there, and what a client reads.
 func TestValidation(t *testing.T) {
 	serve(t)
@@ -56,12 +56,12 @@ func TestValidation(t *testing.T) {
 		err := live.Update(ctx, spoilt)
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%T: %v", spoilt, err)
 		g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-		g.Expect(live.Delete(ctx, test.obj)).To(Succeed(), "deletions are not asked about")
+		g.Expect(live.Delete(ctx, test.obj)).To(Succeed(), "webhooks are not called for deletions")
 	}
 }
 
-// TestBeforeAdmission: what was stored without webhooks and is invalid can lose its finalizers and get labels, but
-// gets no worse.
+// TestBeforeAdmission: an invalid object that was stored without webhooks can lose its finalizers and get labels, but
+// no further invalid values.
 func TestBeforeAdmission(t *testing.T) {
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)
 	g.Expect(env.RemoveWebhooks(ctx)).To(Succeed())

@@ -54,7 +54,7 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 	case failToJoin:
 		r.kubelets.failNext()
 	case report:
-		r.kubelets.mend()
+		r.kubelets.heal()
 	case blackout:
 		return r.blackout(ctx, a)
 	case endBlackout:
@@ -145,7 +145,7 @@ func (r *run) onSet(ctx context.Context, a action) (string, error) {
 		return "", err
 	}
 	if a.act == scaleSet {
-		// The sets of a deployment are the deployment's to scale.
+		// Only the deployment scales its sets.
 		list.Items = slices.DeleteFunc(list.Items, func(s clusterv1.MachineSet) bool {
 			return len(s.OwnerReferences) > 0 && s.OwnerReferences[0].Kind == "MachineDeployment"
 		})
@@ -206,7 +206,7 @@ func (r *run) onDeployment(ctx context.Context, a action) (string, error) {
 	return d.Name + " " + template, r.patch(ctx, &d, func() { d.Spec.Template.Spec.InfrastructureRef.Name = template })
 }
 
-// deleteMachine deletes a Machine. What was made by hand for one that the core has never seen is not the core's.
+// deleteMachine deletes a Machine. What was created manually for one that the core has never seen is not the core's.
 func (r *run) deleteMachine(ctx context.Context, m *clusterv1.Machine) error {
 	r.deleted[m.UID] = true
 	if err := r.plane.direct.Delete(ctx, m); err != nil {
@@ -227,7 +227,7 @@ func (r *run) deleteMachine(ctx context.Context, m *clusterv1.Machine) error {
 	return nil
 }
 
-// preferMachine is how an autoscaler takes a Machine away.
+// preferMachine removes a Machine as an autoscaler does.
 func (r *run) preferMachine(ctx context.Context, a action) (string, error) {
 	return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 		set := &clusterv1.MachineSet{}
@@ -242,7 +242,7 @@ func (r *run) preferMachine(ctx context.Context, a action) (string, error) {
 	})
 }
 
-// deleteSet deletes a set under its deployment, which has to make another.
+// deleteSet deletes a set of a deployment, which has to create another.
 func (r *run) deleteSet(ctx context.Context, a action) (string, error) {
 	list := &clusterv1.MachineSetList{}
 	if err := r.listAll(ctx, list); err != nil {

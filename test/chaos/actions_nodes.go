@@ -17,7 +17,7 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// rotate gives the core another kubeconfig and takes the old one back.
+// rotate gives the core another kubeconfig and revokes the old one.
 func (r *run) rotate(ctx context.Context) error {
 	old := r.tokenName()
 	r.token++
@@ -47,8 +47,8 @@ func (r *run) deleteNode(ctx context.Context, a action) (string, error) {
 	return node.Name, client.IgnoreNotFound(r.plane.direct.Delete(ctx, &node))
 }
 
-// vanish lets an instance be gone as if somebody else had ended it. It is one that its Machine knows of: where the
-// answer to its launch was lost and it is gone before anybody has asked, nothing is left that leads to its Node.
+// vanish removes an instance as if another user had terminated it. It is one whose ID its Machine has: if the answer to
+// its launch was lost and it is gone before the provider has read it, nothing leads to its Node.
 func (r *run) vanish(ctx context.Context, a action) (string, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.plane.direct.List(ctx, machines, client.InNamespace(r.namespace)); err != nil {
@@ -69,9 +69,9 @@ func (r *run) vanish(ctx context.Context, a action) (string, error) {
 	return instance.id + " of " + instance.name, r.account.vanish(instance)
 }
 
-// fallIll lets a Node become Unknown, as the node lifecycle controller does when its kubelet does not report, or have a condition that says
-// that it is broken. The health check or the default policy finds that after illFor, if it does not end before. Every other time it meets
-// a Node whose Machine has replaced another one, if there is any: that is a retry.
+// fallIll lets a Node become Unknown, as the node lifecycle controller does when its kubelet does not report, or sets a condition that
+// says that it is broken. The health check or the default policy finds that after illFor, if it has not ended before. Every other time it
+// chooses a Node whose Machine has replaced another one, if there is any: that is a retry.
 func (r *run) fallIll(ctx context.Context, a action) (string, error) {
 	nodes, machines := &corev1.NodeList{}, &clusterv1.MachineList{}
 	if err := r.plane.direct.List(ctx, nodes); err != nil {
@@ -121,8 +121,8 @@ func (r *run) blackout(ctx context.Context, a action) (string, error) {
 	return fmt.Sprintf("%d of %d", n, len(nodes.Items)), nil
 }
 
-// mendUnowned has the kubelets report of Machines that nobody replaces. The others stay as they are, and so have to be replaced.
-func (r *run) mendUnowned(ctx context.Context) error {
+// healUnowned has the kubelets of Machines without a controller report again. The others stay unhealthy, and so have to be replaced.
+func (r *run) healUnowned(ctx context.Context) error {
 	r.kubelets.failNoMore()
 	machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
 	if err := r.listAll(ctx, machines); err != nil {
@@ -144,7 +144,7 @@ func (r *run) mendUnowned(ctx context.Context) error {
 		r.kubelets.joinAfterAll(instance.id)
 		for _, node := range nodes.Items {
 			if node.Spec.ProviderID == instance.providerID {
-				r.kubelets.mend(node.UID)
+				r.kubelets.heal(node.UID)
 			}
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	"millwright.dev/core/remediation"
 )
 
-// attend does what the runbooks say about what does not end by itself, as a person would who has mended what was wrong: it asks for another
-// try where the core has given up, and raises limits where more Machines are unhealthy than they allow. What says that it is stopped
-// without being over its limit is left alone, so that the run ends with it.
+// attend does what the runbooks say about what does not end by itself, as an operator who has repaired the cause: it requests another
+// try where the core has given up, and raises limits where more Machines are unhealthy than they allow. A set that reports that it is
+// stopped without being over its limit is left alone, so that the run fails.
 func (r *run) attend(ctx context.Context, s *state) error {
 	for _, m := range gaveUp(s) {
 		if r.attended[m.UID] {
 			continue
 		}
 		r.attended[m.UID] = true
-		r.note("ask for another try of Machine %s: %s", m.Name, textOf(m, clusterv1.MachineOwnerRemediatedCondition))
+		r.note("request another try of Machine %s: %s", m.Name, textOf(m, clusterv1.MachineOwnerRemediatedCondition))
 		if err := r.patch(ctx, m, func() { setAnnotation(m, clusterv1.RemediateMachineAnnotation, "") }); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (r *run) attend(ctx context.Context, s *state) error {
 	return r.attendCheck(ctx, s)
 }
 
-// relapse lets a replacement fall silent that has just become available, and every other time the retry that comes after it as well: so
+// relapse lets a replacement that has just become available fall silent, and every other time the retry that comes after it as well: so
 // retries wait, and the core gives up. It ends by itself, as a run has few of them.
 func (r *run) relapse(s *state) {
 	if r.relapses == 0 {

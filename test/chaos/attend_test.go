@@ -31,7 +31,7 @@ func fit(name string) clusterv1.Machine {
 	return m
 }
 
-// Who looks after a run acts where the core has given up, and nowhere else: what waits for its turn must get on by itself.
+// attend acts only where the core has given up: what waits for its turn must continue by itself.
 func TestWhatDoesNotEndByItself(t *testing.T) {
 	g := NewWithT(t)
 	s := &state{}
@@ -57,7 +57,7 @@ func TestWhatDoesNotEndByItself(t *testing.T) {
 	g.Expect(stopped(s)).To(BeTrue())
 }
 
-// A limit is raised only by who counts more than it allows: a core that stops without that fails the run.
+// A limit is raised only where more are counted than it allows: a core that stops without that fails the run.
 func TestOverLimit(t *testing.T) {
 	g := NewWithT(t)
 	all := []clusterv1.Machine{unhealthy("a", ""), unhealthy("b", ""), fit("c"), fit("d")}
@@ -84,7 +84,8 @@ func TestHistoryFindsTooManyRetries(t *testing.T) {
 	g.Expect(p.summary()).To(Equal("2 replacements, 2 of them retries"))
 }
 
-// Who falls ill once all is well is available and has a set, so that it must be replaced; until it is, the run says what it waits for.
+// A Machine that is chosen to fall ill is available and has a set, so that it must be replaced; until then the run reports what it
+// waits for.
 func TestOneToReplace(t *testing.T) {
 	g := NewWithT(t)
 	_, s := well()
@@ -107,7 +108,7 @@ func TestOneToReplace(t *testing.T) {
 	g.Expect(chosen(true)).To(BeFalse(), "no kubelet to fall silent")
 }
 
-// What is said of a Node follows from what is wrong with it, and is written once.
+// The conditions of a Node follow from what is wrong with it, and are written once.
 func TestIllness(t *testing.T) {
 	g := NewWithT(t)
 	i := newIllness()

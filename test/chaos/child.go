@@ -12,10 +12,10 @@ import (
 	"millwright.dev/test/childprocess"
 )
 
-// restartPause is how long a program that has ended by itself stays down, as its Pod would.
+// restartPause is how long a program that has exited by itself stays down, as its Pod would.
 const restartPause = 500 * time.Millisecond
 
-// child is a program that is killed and started again, and that is started again when it ends by itself.
+// child is a program that is killed and started again, and that is started again when it exits by itself.
 type child struct {
 	spec childprocess.Spec
 	note func(format string, args ...any)
@@ -23,11 +23,11 @@ type child struct {
 	mu      sync.Mutex
 	process *childprocess.Process
 	wanted  bool
-	// ended counts how often it has ended by itself.
+	// ended counts how often it has exited by itself.
 	ended int
 }
 
-// start runs the program until the context ends, unless it runs already.
+// start runs the program until the context is done, unless it runs already.
 func (c *child) start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *child) launch(ctx context.Context) error {
 	return nil
 }
 
-// watch starts the program again when it ends unwanted.
+// watch starts the program again when it exits by itself.
 func (c *child) watch(ctx context.Context, p *childprocess.Process) {
 	<-p.Done()
 	c.mu.Lock()
@@ -61,8 +61,8 @@ func (c *child) watch(ctx context.Context, p *childprocess.Process) {
 	if !surprise {
 		return
 	}
-	c.note("%s ended by itself: %v", c.spec.Name, p.Err())
-	// The pause is part of what is played: a kubelet does not restart a container at once.
+	c.note("%s exited by itself: %v", c.spec.Name, p.Err())
+	// The pause is part of the simulation: a kubelet does not restart a container at once.
 	select {
 	case <-ctx.Done():
 		return
@@ -75,7 +75,7 @@ func (c *child) watch(ctx context.Context, p *childprocess.Process) {
 	}
 }
 
-// kill ends the program at once, by SIGKILL.
+// kill sends SIGKILL.
 func (c *child) kill() {
 	c.mu.Lock()
 	p := c.process
@@ -86,7 +86,7 @@ func (c *child) kill() {
 	}
 }
 
-// stopped does something while the program, if it runs, stands still.
+// stopped does something while the program, if it runs, is stopped.
 func (c *child) stopped(do func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *child) stopped(do func() error) error {
 	return do()
 }
 
-// endedItself is how often the program has ended without being killed.
+// endedItself is how often the program has exited without being killed.
 func (c *child) endedItself() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

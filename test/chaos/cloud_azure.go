@@ -66,7 +66,7 @@ func (a *azureAccount) machines() (all []machine) {
 	return all
 }
 
-// parts of a machine are its interfaces and disks: a public address, which nobody asks for here, would be an interface's.
+// parts of a machine are its interfaces and disks: a public address, which is not requested here, would be an interface's.
 func (a *azureAccount) parts() (all []part) {
 	for _, r := range a.Resources() {
 		if r.Kind != "virtualMachines" {

@@ -25,7 +25,7 @@ type cloud struct {
 	types    [3]string
 	machine  func(meta metav1.ObjectMeta, machineType string) client.Object
 	template func(meta metav1.ObjectMeta, machineType string) client.Object
-	// open makes an account in which there is nothing yet.
+	// open creates an empty account.
 	open func(seed uint64) account
 	// api is how faults are injected into its calls.
 	api faults.CloudAPI
@@ -46,9 +46,9 @@ type account interface {
 	machines() []machine
 	// launched is how many machines there have ever been, by who they were launched for.
 	launched() map[string]int
-	// parts are what machines were made with.
+	// parts are what machines were created with.
 	parts() []part
-	// vanish makes a machine disappear, as if somebody else had ended it.
+	// vanish removes a machine, as if another user had terminated it.
 	vanish(m machine) error
 }
 
@@ -65,7 +65,7 @@ type machine struct {
 // part is something that belongs to the machine of an ID; empty if it belongs to none.
 type part struct{ kind, id, machine string }
 
-// seen counts the machines of a cloud that shows them no more once they are gone: it is told of them several times while they last.
+// seen counts the machines of a cloud that does not list them once they are gone: it is called several times for each while they exist.
 type seen struct {
 	mu  sync.Mutex
 	ids map[string]sets.Set[string]

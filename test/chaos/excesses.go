@@ -11,11 +11,11 @@ import (
 // request of a process that was killed may arrive late.
 const window = 20 * time.Second
 
-// books are kept while a history is replayed.
+// books is the state while a history is replayed.
 type books struct {
 	// machines are the Machines that exist, deleting ones included, with their set.
 	machines map[types.UID]types.UID
-	// surplus is since when there are Machines that the run has made.
+	// surplus is since when there are Machines that the run has created.
 	surplus map[types.UID]time.Time
 	// deployments are the deployments of sets.
 	deployments map[types.UID]types.UID
@@ -44,12 +44,12 @@ type observation struct {
 	generation int64
 }
 
-// excesses replays the history and reports each time when a Machine came that was one too many.
+// excesses replays the history and reports each Machine that was created beyond the limits.
 //
 // What counts is not what was wanted at that moment: while writes fail or a process is down, the core may not know yet.
 // A set may act on any of its numbers from the one on that it has last reported as acted on; and that number came from
-// a deployment which acted on any of its own, in the same way, when it wrote it. Machines that the run has made itself are no excess when
-// they come, and count against others once the core must know of them.
+// a deployment which acted on any of its own, in the same way, when it wrote it. Machines that the run has created itself are no excess
+// when they come, and count against others once the core must know of them.
 func (h *history) excesses() []string {
 	b := &books{
 		machines: map[types.UID]types.UID{}, surplus: map[types.UID]time.Time{}, deployments: map[types.UID]types.UID{},
@@ -81,7 +81,7 @@ func (h *history) excesses() []string {
 	return found
 }
 
-// enter notes what a set or a deployment wants from now on, and what it has acted on.
+// enter records the limit of a set or a deployment from now on, and what it has acted on.
 func (b *books) enter(m moment) {
 	o := b.owners[m.uid]
 	if o == nil {

@@ -20,7 +20,7 @@ const guardPeriod = 100 * time.Millisecond
 // deletion never come back, so one that is there right after the end of its instance was there before.
 type guard struct {
 	mu sync.Mutex
-	// alive are the instances of the look before, excused those that an action has ended, by provider ID.
+	// alive are the instances of the last look, excused those that an action has terminated, by provider ID.
 	alive   map[string]machine
 	excused sets.Set[string]
 	// suspects have ended, and the API server has not said yet whether their objects are there.
@@ -30,14 +30,14 @@ type guard struct {
 
 func newGuard() *guard { return &guard{alive: map[string]machine{}, excused: sets.New[string]()} }
 
-// excuse is told before an action ends an instance.
+// excuse is called before an action terminates an instance.
 func (g *guard) excuse(providerID string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.excused.Insert(providerID)
 }
 
-// look notes which instances have ended since the look before, and reports whether objects have to be read.
+// look records which instances have ended since the last look, and reports whether objects have to be read.
 func (g *guard) look(now []machine) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *guard) violations() []string {
 	return g.found
 }
 
-// watchInstances runs the guard until the context ends.
+// watchInstances runs the guard until the context is done.
 func (r *run) watchInstances(ctx context.Context) {
 	ticker := time.NewTicker(guardPeriod)
 	defer ticker.Stop()

@@ -38,15 +38,15 @@ type moment struct {
 	owner    types.UID
 	gone     bool
 	deleting bool
-	// preserved means that a Machine is kept for inspection, and nobody has ended that.
+	// preserved means that a Machine is kept for inspection, and was not released.
 	preserved bool
-	// replaces means that a Machine has come in the place of one that was unhealthy.
+	// replaces means that a Machine was created as the replacement of an unhealthy one.
 	replaces bool
 	// retry is the number of replacements before this Machine, each of which became unhealthy as well.
 	retry int
 	// held is why a set does not replace its unhealthy Machines; "" if it does.
 	held string
-	// surplus means that the run has made the Machine, which nobody wanted.
+	// surplus means that the run has created the Machine beyond the replicas.
 	surplus bool
 	// frozen means that a set or a deployment says that no Machine is created, overshoot that the core has concluded that itself.
 	frozen, overshoot bool
@@ -58,7 +58,7 @@ type moment struct {
 	generation, observed int64
 }
 
-// history is every change of Machines, MachineSets and MachineDeployments, seen past all faults.
+// history is every change of Machines, MachineSets and MachineDeployments, read without faults.
 type history struct {
 	mu      sync.Mutex
 	moments []moment
@@ -143,7 +143,7 @@ func (h *history) add(object client.Object, gone bool) {
 	h.moments = append(h.moments, m)
 }
 
-// write lists everything, in order, for who looks into an excess.
+// write lists everything, in order, for the analysis of an excess.
 func (h *history) write(path string) error {
 	var text strings.Builder
 	for _, m := range h.inOrder() {
@@ -195,7 +195,7 @@ func surge(d *clusterv1.MachineDeployment) int {
 	return n
 }
 
-// checkPast wants nothing to have happened in the run that never may, and notes what has.
+// checkPast fails if anything has happened in the run that never may, and notes the figures.
 func (r *run) checkPast() error {
 	if err := r.history.write(filepath.Join(r.Dir, historyLog)); err != nil {
 		return err
@@ -221,6 +221,6 @@ func (r *run) checkPast() error {
 		return err
 	}
 	overshoots, surplus := r.history.freezes()
-	r.note("%s; %d Machines too many were made, and %d times creation was frozen for it", orphans, surplus, overshoots)
+	r.note("%s; %d surplus Machines were created, and %d times creation was frozen for it", orphans, surplus, overshoots)
 	return nil
 }

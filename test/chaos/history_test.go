@@ -174,7 +174,7 @@ func TestHistoryIsOrderedByVersion(t *testing.T) {
 	g.Expect(p.excesses()).To(BeEmpty())
 }
 
-// marked is a Machine that the run makes for a set, which has too many then.
+// marked is a Machine that the run creates for a set, which has too many then.
 func (p *past) marked(name, set string) {
 	m := &clusterv1.Machine{}
 	m.Annotations = map[string]string{surplusAnnotation: ""}
@@ -182,8 +182,8 @@ func (p *past) marked(name, set string) {
 	p.add(m, false)
 }
 
-// What the run makes itself is no excess; what the core adds to it is one, as soon as it must know.
-func TestHistoryKnowsWhatTheRunHasMade(t *testing.T) {
+// What the run creates itself is no excess; what the core adds to it is one, as soon as it must know.
+func TestHistoryKnowsWhatTheRunHasCreated(t *testing.T) {
 	g := NewWithT(t)
 	p := &past{history: newHistory()}
 	p.set("s", 1)

@@ -24,11 +24,11 @@ const (
 	maxJoin = 800 * time.Millisecond
 )
 
-// kubelets register a Node with a Pod for each running instance, and again when somebody deletes the Node. They never
-// delete Nodes, as real ones do not: that is the core's.
+// kubelets register a Node with a Pod for each running instance, and again when the Node is deleted. They never
+// delete Nodes, as real ones do not: the core does.
 type kubelets struct {
 	account account
-	// cached reads Nodes from a cache, direct does not; both go past all faults.
+	// cached reads Nodes from a cache, direct does not; both bypass all faults.
 	cached, direct client.Client
 	note           func(format string, args ...any)
 
@@ -128,7 +128,7 @@ func (k *kubelets) join(ctx context.Context, instance machine) error {
 	return client.IgnoreNotFound(k.cached.Delete(ctx, node))
 }
 
-// schedule puts a Pod on a Node, as a scheduler would: not before the core has taken its taint away.
+// schedule puts a Pod on a Node, as a scheduler would: not before the core has removed its taint.
 func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
 	untouched := func(t corev1.Taint) bool { return t.Key == clusterv1.NodeUninitializedTaint.Key }
 	if k.scheduled.Has(node.UID) || node.Spec.Unschedulable || node.DeletionTimestamp != nil ||
@@ -140,7 +140,7 @@ func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
 	if err := k.cached.Create(ctx, pod); err != nil {
 		return client.IgnoreAlreadyExists(err)
 	}
-	// What was read may be old: a Pod that comes to a cordoned Node after its drain has looked is nobody's to evict.
+	// What was read may be old: nothing evicts a Pod that comes to a cordoned Node after its drain has listed the Pods.
 	err := k.direct.Get(ctx, client.ObjectKeyFromObject(node), node)
 	if err == nil && !node.Spec.Unschedulable && node.DeletionTimestamp == nil {
 		return nil

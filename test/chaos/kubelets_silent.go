@@ -36,28 +36,28 @@ func newIllness() illness {
 	}
 }
 
-// vanish is what happens to the Node of an instance that is gone without notice: nobody reports for it any more.
+// vanish is what happens to the Node of an instance that is gone without notice: no kubelet reports for it any more.
 func (k *kubelets) vanish(providerID string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ill.vanished.Insert(providerID)
 }
 
-// fallSilent has the kubelet of a Node report no more.
+// fallSilent has the kubelet of a Node stop reporting.
 func (k *kubelets) fallSilent(node types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ill.silent.Insert(node)
 }
 
-// goDark has the kubelets of these Nodes report no more, and all others of which that was said before report again.
+// goDark has the kubelets of these Nodes stop reporting, and those of all other dark Nodes report again.
 func (k *kubelets) goDark(nodes ...types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ill.dark = sets.New(nodes...)
 }
 
-// spoil sets a condition of a Node that says that something is wrong with it.
+// spoil sets a condition of a Node that reports a defect.
 func (k *kubelets) spoil(node types.UID, condition corev1.NodeConditionType) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,7 @@ func (k *kubelets) failNext() {
 	k.ill.failing++
 }
 
-// failNoMore ends that for those to come.
+// failNoMore ends that for later machines.
 func (k *kubelets) failNoMore() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,15 +89,15 @@ func (k *kubelets) fails(instance string) bool {
 	return k.ill.lame.Has(instance)
 }
 
-// joinAfterAll lets machines become Nodes that never would have.
+// joinAfterAll lets machines that would never have become Nodes become Nodes.
 func (k *kubelets) joinAfterAll(instances ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ill.lame.Delete(instances...)
 }
 
-// mend has those kubelets report whose instances are there, with nothing to complain of; all if none is named.
-func (k *kubelets) mend(nodes ...types.UID) {
+// heal has those kubelets whose instances are there report a healthy Node; all if none is named.
+func (k *kubelets) heal(nodes ...types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(nodes) == 0 {
@@ -110,7 +110,7 @@ func (k *kubelets) mend(nodes ...types.UID) {
 	}
 }
 
-// report writes what the node lifecycle controller says of those that do not report, and what those say that do.
+// report writes the conditions that the node lifecycle controller sets for silent kubelets, and those that the others set.
 func (k *kubelets) report(ctx context.Context, joined map[string]*corev1.Node) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

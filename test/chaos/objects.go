@@ -24,7 +24,7 @@ const (
 	configTemplate = "any"
 	// waveLabel goes from a template to its Machines and from there to their Nodes, without a rollout.
 	waveLabel = "node.cluster.x-k8s.io/wave"
-	// markLabel is put on single Machines by hand.
+	// markLabel is put on single Machines manually.
 	markLabel = "node.cluster.x-k8s.io/mark"
 	// illFor is how long a Node may be ill until its Machine is unhealthy, startupFor how long a Machine may take to become a Node: a few
 	// times as long as it does without faults.
@@ -48,7 +48,7 @@ var (
 type shape struct {
 	deployments []group
 	sets        []group
-	// single are Machines that nobody owns.
+	// single are Machines without an owner.
 	single int
 }
 
@@ -62,7 +62,7 @@ type group struct {
 	surge, unavailable intstr.IntOrString
 }
 
-// shapeOf shares about n Machines out.
+// shapeOf distributes about n Machines.
 func shapeOf(n int) shape {
 	part := func(percent int) int { return max(n*percent/100, 2) }
 	return shape{
@@ -186,7 +186,7 @@ func (r *run) machineSet(g group) *clusterv1.MachineSet {
 	}
 }
 
-// singleMachine is a Machine with all that belongs to it, made by hand.
+// singleMachine is a Machine with all that belongs to it, created manually.
 func (r *run) singleMachine(name string) []client.Object {
 	config := r.standIn(standin.Config, name)
 	config.Object["spec"] = map[string]any{"size": "any"}

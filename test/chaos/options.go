@@ -24,7 +24,7 @@ type Options struct {
 	Core, Provider string
 	// Dir is the directory for logs and kubeconfigs; it must exist.
 	Dir string
-	// Out takes a line for each thing that happens.
+	// Out gets a line for each event.
 	Out io.Writer
 }
 

@@ -18,8 +18,8 @@ import (
 	"millwright.dev/providers/driver/orphans"
 )
 
-// removeByForce deletes a Machine and its infrastructure machine and takes their finalizers away, as somebody does who wants to be rid of a
-// namespace. The instance goes on running, and no object claims it any more.
+// removeByForce deletes a Machine and its infrastructure machine and removes their finalizers, as users do to get rid of a namespace.
+// The instance continues to run, and no object claims it any more.
 func (r *run) removeByForce(ctx context.Context, a action) (string, error) {
 	return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 		infra := r.cloud.machine(r.meta(m.Name), r.cloud.types[0])
@@ -29,14 +29,14 @@ func (r *run) removeByForce(ctx context.Context, a action) (string, error) {
 		r.forced[infra.GetUID()], r.forced[m.UID] = m.Spec.ProviderID, m.Spec.ProviderID
 		r.deleted[m.UID] = true
 		delete(r.single, m.Name)
-		// Nobody drains its Node.
+		// Its Node is not drained.
 		r.deletedNodes[m.Status.NodeRef.Name] = true
 		for _, instance := range r.account.machines() {
 			for _, node := range []string{m.Name, instance.host} {
 				r.deletedNodes[node] = r.deletedNodes[node] || instance.providerID == m.Spec.ProviderID
 			}
 		}
-		// The provider would end the instance before the finalizer is gone.
+		// The provider would terminate the instance before the finalizer is gone.
 		return r.provider.stopped(func() error {
 			for _, object := range []client.Object{infra, m} {
 				if err := r.withoutFinalizers(ctx, object); err != nil {
@@ -52,8 +52,8 @@ func (r *run) removeByForce(ctx context.Context, a action) (string, error) {
 // that prove nothing are rewritten one by one.
 const collectTries = 5
 
-// collectsOnceMore removes a Machine by force when all is well, and wants the provider to delete its instance. What was removed under
-// faults may all be left to people, so a provider in which the faults have stopped the collector would pass without.
+// collectsOnceMore removes a Machine by force when all is well, and requires the provider to delete its instance. Without it a provider
+// whose collector has stopped under the faults would pass, since all that was removed under faults may be left to users.
 func (r *run) collectsOnceMore(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 2)) // Chaos, not secrets.
 	for range collectTries {
@@ -70,19 +70,19 @@ func (r *run) collectsOnceMore(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.Errorf("the provider has left the instances of %d Machines to people that were removed by force, with nothing else wrong", collectTries)
+	return errors.Errorf("%d Machines were removed by force, with nothing else wrong, and the provider has left all of their instances to users", collectTries)
 }
 
-// withoutFinalizers deletes an object at once. While it is being deleted, nobody may add another finalizer.
+// withoutFinalizers deletes an object at once. While it is being deleted, no finalizer can be added.
 func (r *run) withoutFinalizers(ctx context.Context, object client.Object) error {
 	if err := client.IgnoreNotFound(r.plane.direct.Delete(ctx, object)); err != nil {
 		return errors.Wrapf(err, "deleting %T %s", object, object.GetName())
 	}
 	err := r.plane.direct.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-	return errors.Wrapf(client.IgnoreNotFound(err), "taking the finalizers of %T %s away", object, object.GetName())
+	return errors.Wrapf(client.IgnoreNotFound(err), "removing the finalizers of %T %s", object, object.GetName())
 }
 
-// collectForced is what others do about what was removed by force: the garbage collector deletes what is owned by such a Machine, and the
+// collectForced is what other controllers do after a removal by force: the garbage collector deletes what such a Machine owns, and the
 // cloud-controller-manager the Node of an instance that is gone.
 func (r *run) collectForced(ctx context.Context, s *state) error {
 	ids := map[string]bool{}
@@ -109,7 +109,7 @@ func (r *run) collectForced(ctx context.Context, s *state) error {
 	return nil
 }
 
-// unproven are what the collector may conclude of an instance that was removed by force, so that it is left to people: its object was
+// unproven are what the collector may conclude of an instance that was removed by force, so that it is left to users: its object was
 // removed before a scan had seen it or the Cluster was paused about then, or its launch could not be marked.
 var unproven = []orphans.Assessment{orphans.Unproven, orphans.UnknownEpoch, orphans.NoLineage, nameTaken}
 
@@ -125,8 +125,8 @@ func (s *state) takesName(i machine) bool {
 	})
 }
 
-// attendOrphans terminates instances in the cloud that the provider has reported and does not delete, as the guide tells people to do.
-// What it should delete itself, and what it does not report, is left alone, so that the run ends with it.
+// attendOrphans terminates instances in the cloud that the provider has reported and does not delete, as the guide says.
+// What it should delete itself, and what it does not report, is left alone, so that the run fails.
 func (r *run) attendOrphans(s *state) error {
 	unclaimed := s.unclaimed()
 	if len(unclaimed) == 0 {
@@ -187,10 +187,10 @@ func assessments(log string) map[string]orphans.Assessment {
 	return found
 }
 
-// orphansSummary says what became of instances whose objects were removed by force.
+// orphansSummary reports what became of instances whose objects were removed by force.
 func (r *run) orphansSummary() (string, error) {
 	content, err := os.ReadFile(r.provider.spec.Log)
-	return fmt.Sprintf("%d Machines were removed by force; %d times the provider has deleted what was left, %d instances were left to people",
+	return fmt.Sprintf("%d Machines were removed by force; %d times the provider has deleted what was left, %d instances were left to users",
 		len(r.forced)/2, strings.Count(string(content), collectedLine), r.left), errors.Wrap(err, "reading what the provider reports")
 }
 

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/providers/driver/orphans"
 )
 
-// An instance that has ended counts if its object is there and not being deleted, and nobody but the provider can have ended it.
+// An instance that has ended counts if its object is there and not being deleted, and only the provider can have terminated it.
 func TestGuard(t *testing.T) {
 	instance := machine{id: "i", providerID: "p", owner: "u"}
 	for _, c := range []struct {
@@ -21,11 +21,11 @@ func TestGuard(t *testing.T) {
 		claims map[types.UID]string
 		found  bool
 	}{
-		{"it goes on", nil, []machine{instance}, map[types.UID]string{"u": "m"}, false},
+		{"it still runs", nil, []machine{instance}, map[types.UID]string{"u": "m"}, false},
 		{"it has ended, and its object is there", nil, nil, map[types.UID]string{"u": "m"}, true},
 		{"it has ended with its object", nil, nil, map[types.UID]string{}, false},
 		{"it has ended, and another object is there", nil, nil, map[types.UID]string{"v": "m"}, false},
-		{"an action has ended it", func(g *guard) { g.excuse("p") }, nil, map[types.UID]string{"u": "m"}, false},
+		{"an action has terminated it", func(g *guard) { g.excuse("p") }, nil, map[types.UID]string{"u": "m"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, watch := NewWithT(t), newGuard()

@@ -35,7 +35,7 @@ const (
 	pauseSet         act = "pause a MachineSet"
 	pauseDeployment  act = "pause a MachineDeployment"
 	pauseCluster     act = "pause the Cluster"
-	addSurplus       act = "make Machines too many for a MachineSet"
+	addSurplus       act = "create surplus Machines for a MachineSet"
 	freeze           act = "freeze a MachineDeployment"
 	unfreeze         act = "end all freezes of creation"
 	unpause          act = "unpause everything"
@@ -111,7 +111,7 @@ func makePlan(o Options) []action {
 		return low + time.Duration(random.Int64N(int64(high-low)))
 	}
 	var plan []action
-	// The more Machines, the more happens, but no more than a real API server takes beside; and with few as much as with 20.
+	// The number of actions grows with the Machines, from that for 20 up to what an API server can serve meanwhile.
 	pause := max(12*time.Second/time.Duration(max(o.Machines, 20)), 100*time.Millisecond)
 	for at := between(0, pause); at < o.Duration; at += between(pause/4, 2*pause) {
 		plan = add(plan, at, drawAct(random))

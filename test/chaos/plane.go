@@ -27,15 +27,15 @@ type Plane struct {
 	server    *controlplane.ControlPlane
 	providers *standin.Providers
 	scheme    *runtime.Scheme
-	// direct reads and writes as an administrator, past all faults.
+	// direct reads and writes as an administrator, without faults.
 	direct client.WithWatch
 }
 
-// StartPlane starts it. The end of the context ends its processes; Stop removes its directory.
+// StartPlane starts it. Its processes end with the context; Stop removes its directory.
 func StartPlane(ctx context.Context, dir string) (*Plane, error) {
 	server, err := controlplane.Start(ctx, controlplane.Options{
 		Name: "chaos", LogDir: dir, WithoutControllers: true,
-		// Faults are the proxy's; a busy machine is none.
+		// Faults come from the proxy; a busy machine is none.
 		APIServerArgs: []string{"--enable-priority-and-fairness=false"},
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Plane) fill(ctx context.Context) error {
 		}
 	}
 	if p.direct, err = client.NewWithWatch(p.server.Config(), client.Options{Scheme: p.scheme}); err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	crds, err := readCRDs()
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *Plane) fill(ctx context.Context) error {
 	}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloads}},
-		// Made by the controller manager where there is one; Pods are refused without it.
+		// Created by the controller manager where there is one; Pods are refused without it.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: workloads, Name: "default"}},
 	} {
 		if err := p.direct.Create(ctx, object); err != nil {

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// preserved reports whether a Machine is kept for inspection, and nobody has ended that.
+// preserved reports whether a Machine is kept for inspection, and was not released.
 func preserved(m *clusterv1.Machine) bool {
 	return m.Labels[machines.PreservedLabel] != "" && m.Annotations[machines.PreserveAnnotation] != "false"
 }

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// TestLost: a preserved Machine that goes is noticed, but for one that somebody has released or deleted.
+// TestLost: a preserved Machine that is deleted is reported, unless an action has released or deleted it.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		preserve string
@@ -21,9 +21,9 @@ func TestLost(t *testing.T) {
 		lost     bool
 	}{
 		"preserved":                  {preserve: "now", labelled: true, lost: true},
-		"preserved, gone at once":    {preserve: "when-failed", labelled: true, atOnce: true, lost: true},
+		"preserved, deleted at once": {preserve: "when-failed", labelled: true, atOnce: true, lost: true},
 		"released":                   {preserve: "false", labelled: true},
-		"deleted by hand":            {preserve: "now", labelled: true, deleted: true},
+		"deleted manually":           {preserve: "now", labelled: true, deleted: true},
 		"asked for, not yet of that": {preserve: "now"},
 	} {
 		t.Run(name, func(t *testing.T) {

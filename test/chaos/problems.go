@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/safety/overshoot"
 )
 
-// problems lists everything that is not yet as it must be once all is calm.
+// problems lists everything that is not yet as it must be without faults.
 func (r *run) problems(s *state) []string {
 	var p list
 	r.checkMachines(s, &p)
@@ -29,7 +29,7 @@ type list []string
 
 func (l *list) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
 
-// checkMachines wants each Machine Running, with its instance, its one Node and all of its own objects.
+// checkMachines: each Machine is Running, with its instance, its one Node and all of its own objects.
 func (r *run) checkMachines(s *state, p *list) {
 	nodes := s.byProviderID()
 	infra, configs, secrets, running := map[string]string{}, sets.New[string](), sets.New[string](), sets.New[string]()
@@ -56,7 +56,7 @@ func (r *run) checkMachines(s *state, p *list) {
 			continue
 		}
 		if preserved(m) {
-			// It is of no set, and stays as it is until somebody ends that.
+			// It is of no set, and stays as it is until it is released.
 			continue
 		}
 		id := m.Spec.ProviderID
@@ -114,7 +114,7 @@ func checkNode(m *clusterv1.Machine, node *corev1.Node, p *list) {
 	}
 }
 
-// checkOwners wants exact numbers, and Machines as their templates say.
+// checkOwners: numbers are exact, and Machines as their templates say.
 func (r *run) checkOwners(s *state, p *list) {
 	owned := s.ownedBy()
 	templates := map[string]string{}
@@ -166,7 +166,7 @@ func (l *list) numbers(of string, wanted int32, have int, status ...*int32) {
 	}
 	for _, count := range status {
 		if ptr.Deref(count, -1) != wanted {
-			l.add("%s wants %d and counts %d (replicas, ready, available, up to date: %s)", of, wanted, ptr.Deref(count, -1), counts(status))
+			l.add("%s has %d replicas in its spec and counts %d (replicas, ready, available, up to date: %s)", of, wanted, ptr.Deref(count, -1), counts(status))
 			return
 		}
 	}
@@ -183,7 +183,7 @@ func counts(numbers []*int32) string {
 func (l *list) templates(of string, machines []*clusterv1.Machine, template *clusterv1.MachineTemplateSpec, clonedFrom map[string]string) {
 	for _, m := range machines {
 		if got, want := clonedFrom[m.Name], template.Spec.InfrastructureRef.Name; got != want {
-			l.add("%s: Machine %s was made from template %q instead of %q", of, m.Name, got, want)
+			l.add("%s: Machine %s was created from template %q instead of %q", of, m.Name, got, want)
 		}
 		if got, want := m.Labels[waveLabel], template.Labels[waveLabel]; got != want {
 			l.add("%s: Machine %s has wave %q instead of %q", of, m.Name, got, want)
@@ -191,7 +191,7 @@ func (l *list) templates(of string, machines []*clusterv1.Machine, template *clu
 	}
 }
 
-// checkRest wants nothing that belongs to no Machine.
+// checkRest: there is nothing that belongs to no Machine.
 func (r *run) checkRest(s *state, p *list) {
 	machines, ids := sets.New[string](), sets.New[string]()
 	for _, m := range s.machines.Items {
@@ -217,7 +217,7 @@ func (r *run) checkRest(s *state, p *list) {
 	r.checkCloud(s, ids, p)
 }
 
-// checkNodes wants no Node without a Machine, and no Pod that was left on a Node.
+// checkNodes: there is no Node without a Machine, and no Pod that was left on a Node.
 func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
 	names := sets.New[string]()
 	for _, node := range s.nodes.Items {
@@ -233,7 +233,7 @@ func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
 	}
 }
 
-// checkCloud wants nothing in the cloud without a Machine.
+// checkCloud: there is nothing in the cloud without a Machine.
 func (r *run) checkCloud(s *state, ids sets.Set[string], p *list) {
 	for owner, launched := range s.launched {
 		if launched > 1 {

@@ -63,7 +63,7 @@ func TestProblems(t *testing.T) {
 		{"a Secret too many", func(_ *run, s *state) { s.secrets.Items = append(s.secrets.Items, corev1.Secret{}) }, "Secret "},
 		{"an AWSMachine too many", func(_ *run, s *state) { s.infra = append(s.infra, &infrav1.AWSMachine{}) }, "AWSMachine "},
 		{"wrong number", func(_ *run, s *state) { s.sets.Items[0].Spec.Replicas = ptr.To[int32](2) }, "has 1 Machines instead of 2"},
-		{"wrong status", func(_ *run, s *state) { s.sets.Items[0].Status.ReadyReplicas = nil }, "wants 1 and counts -1"},
+		{"wrong status", func(_ *run, s *state) { s.sets.Items[0].Status.ReadyReplicas = nil }, "has 1 replicas in its spec and counts -1"},
 		{"wrong template", func(_ *run, s *state) { s.sets.Items[0].Spec.Template.Spec.InfrastructureRef.Name = "second" }, "instead of \"second\""},
 		{"a Pod left over", func(_ *run, s *state) { s.pods.Items = []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "gone"}}} }, "was not drained"},
 		{"a volume left over", func(_ *run, s *state) { s.parts = []part{{"volume", "vol", "gone"}} }, "volume vol"},

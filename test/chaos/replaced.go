@@ -16,8 +16,8 @@ import (
 )
 
 // replacesOnceMore lets two more Machines fall ill when all is well, one that the health check judges and one that the default policy does,
-// and wants them to be replaced. Without that a core in which the faults have stopped all replacements would pass where nobody was ill at
-// their end.
+// and requires their replacement. Without that a core in which the faults have stopped all replacements would pass if no Machine was
+// unhealthy at their end.
 func (r *run) replacesOnceMore(ctx context.Context) error {
 	s, err := r.read(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func notReplaced(s *state, ill sets.Set[types.UID]) []string {
 	return p
 }
 
-// heldBecause is the reason why a set does not replace its unhealthy Machines; "" if it does.
+// heldBecause is why a set does not replace its unhealthy Machines; "" if it does.
 func heldBecause(set *clusterv1.MachineSet) string {
 	c := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -91,8 +91,8 @@ func (h *history) overRetried(most int) []string {
 	return found
 }
 
-// summary says what a run has tried of replacements and of what bounds them: Machines that have replaced others, which of them were
-// retries, and how often sets said why they replace none.
+// summary reports what a run has exercised of replacements and their bounds: Machines that have replaced others, which of them were
+// retries, and how often sets reported why they replace none.
 func (h *history) summary() string {
 	replacements, retries, counts, before := sets.New[types.UID](), sets.New[types.UID](), map[string]int{}, map[types.UID]string{}
 	for _, m := range h.inOrder() {

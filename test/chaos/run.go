@@ -47,7 +47,7 @@ type run struct {
 	// vanished are Machines by the provider ID of their instance, bereft those whose infrastructure machine was deleted.
 	vanished map[string]string
 	bereft   map[string]bool
-	// deletedNodes are Nodes that an action has deleted, or the machine behind them: nobody drains what is not there.
+	// deletedNodes are Nodes that an action has deleted, or the machine behind them: a Node that is not there is not drained.
 	deletedNodes map[string]bool
 	// deleted are the Machines that an action has deleted.
 	deleted map[types.UID]bool
@@ -55,17 +55,17 @@ type run struct {
 	single map[string]bool
 
 	// forced has the provider ID by the UID of Machines and infrastructure machines that were removed by force; left is how many instances
-	// of them were left to people.
+	// of them were left to users.
 	forced map[types.UID]string
 	left   int
-	// surplus is how many Machines the run has made for sets, relapses how many replacements are to fall ill after the faults.
+	// surplus is how many Machines the run has created for sets, relapses how many replacements are to fall ill after the faults.
 	surplus, relapses int
 	relapsed          map[types.UID]bool
 	guard             *guard
 	// attended are the Machines that another try was asked for, raised says that the limit of unhealthy Machines was raised.
 	attended map[types.UID]bool
 	raised   bool
-	// attending means that somebody looks after what does not end by itself.
+	// attending means that attend handles what does not end by itself.
 	attending bool
 
 	mu sync.Mutex
@@ -104,12 +104,12 @@ func (r *run) note(format string, args ...any) {
 
 func (r *run) tokenName() string { return fmt.Sprintf("token-%d", r.token) }
 
-// deciders are all that make faults.
+// deciders are all sources of faults.
 func (r *run) deciders() []*faults.Decider {
 	return []*faults.Decider{r.coreManagement.Decider, r.coreTarget.Decider, r.providerManagement.Decider, r.cloudFaults}
 }
 
-// grow lets most Machines run before anything is done to them; faults there are from the beginning.
+// grow lets most Machines run before anything is done to them; there are faults from the beginning.
 func (r *run) grow(ctx context.Context) error {
 	return r.await(ctx, "most Machines run", func(s *state) []string {
 		var p list
@@ -159,7 +159,7 @@ func (r *run) calm(ctx context.Context) error {
 		d.SetFactor(0)
 		d.SetOutage(false)
 	}
-	if err := r.mendUnowned(ctx); err != nil {
+	if err := r.healUnowned(ctx); err != nil {
 		return err
 	}
 	if _, err := r.unpause(ctx); err != nil {

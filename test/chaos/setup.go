@@ -76,7 +76,7 @@ func (r *run) countWrite(request *http.Request) {
 	}
 }
 
-// createWorld makes the objects of the beginning.
+// createWorld creates the initial objects.
 func (r *run) createWorld(ctx context.Context) error {
 	kubeconfig, err := r.coreTarget.Kubeconfig(r.tokenName())
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *run) createWorld(ctx context.Context) error {
 // maxRetry is how often a replacement that fails is replaced again.
 const maxRetry = 1
 
-// coreFlags make seconds of what are minutes in earnest.
+// coreFlags turn minutes of production into seconds.
 func coreFlags() []string {
 	return []string{
 		"--machine-safety-apiserver-statuscheck-period=1s", "--machine-safety-apiserver-statuscheck-timeout=2s",
@@ -141,7 +141,7 @@ func (r *run) prepareChildren() error {
 func (r *run) program(name, path string, proxy *faults.Proxy, args []string) (*child, error) {
 	home := filepath.Join(r.Dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrapf(err, "making the directory of %s", name)
+		return nil, errors.Wrapf(err, "creating the directory of %s", name)
 	}
 	content, err := proxy.Kubeconfig(r.tokenName())
 	if err != nil {

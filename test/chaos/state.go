@@ -19,7 +19,7 @@ import (
 
 var eachListItem = meta.EachListItem
 
-// state is all that there is, read past all faults.
+// state is everything that exists, read without faults.
 type state struct {
 	clusters    clusterv1.ClusterList
 	deployments clusterv1.MachineDeploymentList

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// surplusAnnotation is on Machines that the run makes for a set, as another controller would.
+	// surplusAnnotation is on Machines that the run creates for a set, as another controller would.
 	surplusAnnotation = "chaos.millwright.dev/surplus"
 	// freezeByHand is the value with which the run stops creation.
 	freezeByHand = "maintenance"
@@ -26,7 +26,7 @@ const (
 	settled = 10 * time.Second
 )
 
-// addSurplus makes Machines for a set that nobody has asked for: enough for a freeze, if the set does not delete them before they are
+// addSurplus creates Machines for a set beyond its replicas: enough for a freeze, if the set does not delete them before they are
 // counted.
 func (r *run) addSurplus(ctx context.Context, a action) (string, error) {
 	list := &clusterv1.MachineSetList{}
@@ -37,7 +37,7 @@ func (r *run) addSurplus(ctx context.Context, a action) (string, error) {
 	if !ok {
 		return "none there", nil
 	}
-	// Every other time the set is paused, as by somebody who is at work on it: it deletes nothing then, and all are counted.
+	// Every other time the set is paused, as by a user: it deletes nothing then, and all are counted.
 	paused := ""
 	if a.pick/7%2 == 0 {
 		paused = ", which is paused"
@@ -49,13 +49,13 @@ func (r *run) addSurplus(ctx context.Context, a action) (string, error) {
 	for range n {
 		r.surplus++
 		if err := r.plane.direct.Create(ctx, r.surplusMachine(&set, fmt.Sprintf("surplus-%d", r.surplus))); err != nil {
-			return "", errors.Wrap(err, "making a Machine too many")
+			return "", errors.Wrap(err, "creating a surplus Machine")
 		}
 	}
 	return fmt.Sprintf("%d for %s%s", n, set.Name, paused), nil
 }
 
-// surplusMachine is a Machine as the set makes it; the set makes what else belongs to it.
+// surplusMachine is a Machine as the set creates it; the set creates what else belongs to it.
 func (r *run) surplusMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: r.meta(name), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	maps.Copy(m.Labels, set.Spec.Template.Labels)
@@ -72,7 +72,7 @@ func (r *run) surplusMachine(set *clusterv1.MachineSet, name string) *clusterv1.
 	return m
 }
 
-// strays are surplus Machines whose set was gone when they came, or went before it knew of them: the garbage collector's.
+// strays are surplus Machines whose set was gone when they came, or went before it knew of them: the garbage collector deletes them.
 func (s *state) strays() []*clusterv1.Machine {
 	sets := map[types.UID]bool{}
 	for i := range s.sets.Items {
@@ -89,12 +89,12 @@ func (s *state) strays() []*clusterv1.Machine {
 	return found
 }
 
-// freeze stops the creation of Machines of a deployment, as somebody does by hand.
+// freeze stops the creation of Machines of a deployment, as users do manually.
 func (r *run) freeze(ctx context.Context, d *clusterv1.MachineDeployment) error {
 	return r.patch(ctx, d, func() { setLabel(d, overshoot.FrozenLabel, freezeByHand) })
 }
 
-// unfreeze asks for the end of all freezes, or of those by hand alone.
+// unfreeze requests the end of all freezes, or only of manual ones.
 func (r *run) unfreeze(ctx context.Context, byHand bool) (string, error) {
 	deployments, sets := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}
 	for _, list := range []client.ObjectList{deployments, sets} {
@@ -157,7 +157,7 @@ func (h *history) createdInFreeze() []string {
 	return found
 }
 
-// freezes is how often a deployment or a set was frozen since it had too many Machines, and how many Machines too many the run has made.
+// freezes is how often a deployment or a set was frozen because it had too many Machines, and how many of those the run has created.
 func (h *history) freezes() (overshoots, surplus int) {
 	before, made := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, m := range h.inOrder() {

@@ -18,7 +18,7 @@ const (
 	// historyLog is in the directory of the run.
 	historyLog = "history.log"
 	lookEvery  = 500 * time.Millisecond
-	// maxWait bounds a wait that goes on making progress.
+	// maxWait bounds a wait that still makes progress.
 	maxWait = 10 * time.Minute
 	// relapsePause is the part of the duration of a run for which one more replacement fails after the faults; a short run has none.
 	relapsePause = 15 * time.Second
@@ -28,7 +28,7 @@ const (
 	reported = 40
 )
 
-// verify is the second part of a run: without faults, everything comes right.
+// verify is the second part of a run: without faults, everything converges.
 func (r *run) verify(ctx context.Context) error {
 	endedBefore := r.core.endedItself() + r.provider.endedItself()
 	r.attending, r.relapses = true, int(r.Duration/relapsePause)
@@ -61,7 +61,7 @@ func (r *run) verify(ctx context.Context) error {
 		return err
 	}
 	if ended := r.core.endedItself() + r.provider.endedItself() - endedBefore; ended > 0 {
-		return errors.Errorf("programs have ended by themselves %d times when there were no faults any more", ended)
+		return errors.Errorf("programs have exited by themselves %d times when there were no faults any more", ended)
 	}
 	for _, c := range []*child{r.core, r.provider} {
 		if err := c.checkLog(); err != nil {
@@ -97,7 +97,7 @@ func (r *run) await(ctx context.Context, what string, problems func(*state) []st
 			best, progress = len(found), time.Now()
 		}
 		if time.Since(progress) > stallTimeout() || time.Since(begin) > maxWait {
-			return errors.Errorf("%q did not come about, after %s and %s without progress:\n%s", what,
+			return errors.Errorf("%q was not reached, after %s and %s without progress:\n%s", what,
 				time.Since(begin).Round(time.Second), time.Since(progress).Round(time.Second), summary(found))
 		}
 		select {
@@ -115,9 +115,9 @@ func summary(problems []string) string {
 	return strings.Join(problems, "\n")
 }
 
-// checkVanished wants the Machines whose instance has vanished, or whose infrastructure machine was deleted, to say so for as long as they
-// are there, and not to have another one. Then it deletes those that nobody replaces, as a person would, and those whose infrastructure
-// machine is gone, which may come back for ten minutes; the others are the health check's.
+// checkVanished: Machines whose instance has vanished, or whose infrastructure machine was deleted, report it for as long as they are
+// there, and do not get another one. Then it deletes those that no controller replaces, as a user would, and those whose infrastructure
+// machine is gone, which may come back for ten minutes; the health check replaces the others.
 func (r *run) checkVanished(ctx context.Context) error {
 	var machines []*clusterv1.Machine
 	err := r.await(ctx, "vanished instances are reported", func(s *state) []string {
@@ -191,7 +191,7 @@ func vanishedUnknown(vanished map[string]string, s *state) map[string]bool {
 	return found
 }
 
-// staysQuiet wants the core to write nothing any more, and the same Machines after a while.
+// staysQuiet: the core writes nothing any more, and the Machines are the same after a while.
 func (r *run) staysQuiet(ctx context.Context) error {
 	deadline := time.Now().Add(stallTimeout())
 	for {
@@ -205,13 +205,13 @@ func (r *run) staysQuiet(ctx context.Context) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return errors.Errorf("the core goes on writing (%d requests within %s) though all is well", r.writes.Load()-before, quiet)
+			return errors.Errorf("the core still writes (%d requests within %s) though all is well", r.writes.Load()-before, quiet)
 		}
 	}
 	return r.await(ctx, "nothing changes any more", r.problems)
 }
 
-// leave deletes everything, under faults at first, and wants nothing to be left.
+// leave deletes everything, under faults at first; nothing may be left.
 func (r *run) leave(ctx context.Context) error {
 	for _, d := range r.deciders() {
 		d.SetFactor(1)
@@ -219,7 +219,7 @@ func (r *run) leave(ctx context.Context) error {
 	if err := r.deleteAll(ctx); err != nil {
 		return err
 	}
-	// For how long the deletion goes on under faults, whatever it gets done in that time; nothing is hoped for here, the end is awaited below.
+	// For how long the deletion runs under faults, whatever it reaches in that time; its end is awaited below.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -236,7 +236,7 @@ func (r *run) leave(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return errors.Wrap(err, "removing Pods")
 	}
-	// Those that nobody could know, see checkNodes: the next run would take them for its own.
+	// Those that the core could not know, see checkNodes: the next run would take them for its own.
 	return errors.Wrap(client.IgnoreNotFound(r.plane.direct.DeleteAllOf(ctx, &corev1.Node{})), "removing Nodes")
 }
 

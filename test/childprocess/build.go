@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Run is for a TestMain whose tests start programs: it builds them into a directory that goes afterwards, and runs the tests. programs
+// Run is for a TestMain whose tests start programs: it builds them into a directory, runs the tests, and removes the directory. programs
 // are their packages, by the names of the files; directory is set before run is called. It returns the exit code.
 func Run(run func() int, directory *string, programs map[string]string) int {
 	made, err := os.MkdirTemp("", "programs")

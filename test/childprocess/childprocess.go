@@ -19,7 +19,7 @@ import (
 
 // Spec says what to run.
 type Spec struct {
-	// Name is how logs and errors call the process.
+	// Name is that of the process in logs and errors.
 	Name string
 	// Path is the program.
 	Path string
@@ -48,7 +48,7 @@ type Process struct {
 	err error
 }
 
-// Start runs the program. When ctx ends the whole process group is killed.
+// Start runs the program. When ctx is done the whole process group is killed.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	cmd := exec.Command(spec.Path, spec.Args...) // The caller says what to run.
 	cmd.Dir = spec.Dir
@@ -86,8 +86,8 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Collector is what this environment says of Go's garbage collector: a child that lives for seconds need not collect as often as one that
-// lives for days.
+// Collector is the setting of Go's garbage collector in this environment: a child that lives for seconds need not collect as often as one
+// that lives for days.
 func Collector() []string {
 	if often, found := os.LookupEnv("GOGC"); found {
 		return []string{"GOGC=" + often}
@@ -96,7 +96,7 @@ func Collector() []string {
 }
 
 // run starts the child and waits for it on one locked thread: Pdeathsig is sent when the thread that
-// made the child ends, not when the process does, so that thread must live as long as the child.
+// created the child ends, not when the process does, so that thread must live as long as the child.
 func (p *Process) run(log *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -110,7 +110,7 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	}
 	started <- nil
 	err := p.cmd.Wait()
-	// What the child itself left in its group goes with it.
+	// What the child itself left in its group is killed with it.
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	p.mu.Lock()
 	p.err = err

@@ -59,7 +59,7 @@ func TestContextKillsTheWholeGroup(t *testing.T) {
 	g.Eventually(func() bool { return gone(child) }).Should(BeTrue())
 }
 
-// gone reports whether the process no longer runs; a zombie that nobody has reaped yet counts as gone.
+// gone reports whether the process no longer runs; a zombie that was not reaped yet counts as gone.
 func gone(pid int) bool {
 	if err := syscall.Kill(pid, 0); err != nil {
 		return true

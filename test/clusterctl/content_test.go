@@ -81,7 +81,7 @@ func TestImagesOfAllManagers(t *testing.T) {
 	}
 }
 
-// TestRenderedOnce: into a directory that has been rendered to, nothing is done again, but for another registry or tag.
+// TestRenderedOnce: a directory that has been rendered to is rendered again only for another registry or tag.
 func TestRenderedOnce(t *testing.T) {
 	r := newReleaser(t)
 	render := strings.Replace(r.command, "release.sh", "render.sh", 1) + `"$PWD/out"`
@@ -95,7 +95,7 @@ func TestRenderedOnce(t *testing.T) {
 	r.run("REGISTRY=b.io TAG=u " + render)
 	r.Expect(r.run(same)).To(Equal(before))
 	r.run("echo changed >out/core/core-components.yaml && REGISTRY=b.io TAG=u " + render)
-	r.Expect(r.run("cat out/core/core-components.yaml")).To(Equal("image: b.io/a:u\n"), "what somebody has changed is made again")
+	r.Expect(r.run("cat out/core/core-components.yaml")).To(Equal("image: b.io/a:u\n"), "manual changes are overwritten")
 }
 
 // source is a file below config.

@@ -22,22 +22,22 @@ func (l *life) scaleAtTarget(name string, replicas string) {
 	l.Eventually(l.hosts[l.to].Programs).Should(ended)
 }
 
-// moveToNobody begins a move to a target whose core and provider have no replicas. The API server there refuses the Cluster, since nobody answers its
-// webhooks, and clusterctl tries again for minutes, in which it is killed. Nothing is at the target then, and nothing is gone at the source, where the
-// Cluster goes on as the page says. The provider stays away.
-func (l *life) moveToNobody() {
+// moveToStoppedManagers begins a move to a target whose core and provider have no replicas. The API server there refuses the Cluster, since
+// nothing answers its webhooks, and clusterctl tries again for minutes, in which it is killed. Nothing is at the target then, and nothing
+// is gone at the source, where the Cluster continues as the page says. The provider keeps zero replicas.
+func (l *life) moveToStoppedManagers() {
 	l.t.Helper()
 	const heading = "A target whose managers are down"
 	look := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, heading)
-	look, goOn, found := strings.Cut(look, "\n")
-	l.Expect(found).To(BeTrue(), "a look, and what to do after a move that failed")
+	look, unpause, found := strings.Cut(look, "\n")
+	l.Expect(found).To(BeTrue(), "a check, and what to do after a move that failed")
 	l.run(look)
 	l.scaleAtTarget("millwright-core", "0")
 	l.scaleAtTarget("millwright-aws", "0")
 	hasty := strings.Replace(look, "--timeout=1m", "--timeout=1s", 1)
 	l.Expect(hasty).NotTo(Equal(look))
 	said, err := l.try(hasty)
-	l.Expect(err).To(HaveOccurred(), "the page's look finds those without replicas: %s", said)
+	l.Expect(err).To(HaveOccurred(), "the page's check finds those without replicas: %s", said)
 
 	launched, before := l.launches(), l.uids(l.from)
 	l.run(`setsid clusterctl move -v 5 --to-kubeconfig "$TO" >refused.log 2>&1 & mover=$!
@@ -48,7 +48,7 @@ func (l *life) moveToNobody() {
 	l.Expect(l.uids(l.from)).To(Equal(before), "nothing is gone")
 	clusters := &clusterv1.ClusterList{}
 	l.Expect(l.to.Client.List(l.ctx, clusters)).To(Succeed())
-	l.Expect(clusters.Items).To(BeEmpty(), "and nothing has come")
+	l.Expect(clusters.Items).To(BeEmpty(), "and nothing was created")
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: "default", Name: "my-cluster"}
 	l.Expect(l.from.Client.Get(l.ctx, key, cluster)).To(Succeed())
@@ -56,8 +56,8 @@ func (l *life) moveToNobody() {
 
 	l.scaleAtTarget("millwright-core", "1")
 	said, err = l.try(hasty)
-	l.Expect(err).To(HaveOccurred(), "the provider is away still: %s", said)
-	l.run(goOn)
+	l.Expect(err).To(HaveOccurred(), "the provider still has no replicas: %s", said)
+	l.run(unpause)
 	l.Expect(l.from.Client.Get(l.ctx, key, cluster)).To(Succeed())
 	l.Expect(cluster.Spec.Paused).To(BeNil())
 	l.Eventually(func() []string { return l.running(l.from) }).Should(HaveLen(3))
@@ -65,8 +65,8 @@ func (l *life) moveToNobody() {
 	l.Expect(l.launches()).To(Equal(launched))
 }
 
-// moveWithoutProvider repeats the move that was interrupted, to a target whose provider has no replicas: everything comes along, and the core neither
-// replaces nor makes a Machine; these say whom they wait for. Once the provider is there it launches nothing.
+// moveWithoutProvider repeats the move that was interrupted, to a target whose provider has no replicas: everything is moved, and the core
+// neither replaces nor creates a Machine; Machines report that they wait for the provider. Once the provider is there it launches nothing.
 func (l *life) moveWithoutProvider() {
 	l.t.Helper()
 	commands := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, "If it fails half-way")
@@ -88,9 +88,9 @@ func (l *life) moveWithoutProvider() {
 		g.Expect(sets.Items).To(ContainElement(HaveField("Status.Replicas", HaveValue(BeEquivalentTo(3)))), "all are counted")
 	}).Should(Succeed())
 	l.Expect(l.launches()).To(Equal(launched))
-	l.Expect(l.live()).To(Equal(live), "no instance ends")
+	l.Expect(l.live()).To(Equal(live), "no instance is terminated")
 	deployment := &appsv1.Deployment{}
 	l.Expect(l.to.Client.Get(l.ctx, client.ObjectKey{Namespace: "machines", Name: "millwright-aws"}, deployment)).To(Succeed())
-	l.Expect(deployment.Spec.Replicas).To(HaveValue(BeZero()), "it was away all the time")
+	l.Expect(deployment.Spec.Replicas).To(HaveValue(BeZero()), "it had no replicas all the time")
 	l.scaleAtTarget("millwright-aws", "1")
 }

@@ -9,7 +9,7 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// refusal has an API server refuse to delete one Machine: so does a webhook or a quota, of which clusterctl learns no more.
+// refusal has an API server refuse to delete one Machine, as a webhook may.
 const refusal = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -25,8 +25,8 @@ metadata: {name: refusal}
 spec: {policyName: refusal, validationActions: [Deny]}
 `
 
-// moveInterrupted begins the move of the page, has the source refuse a deletion, and kills clusterctl, which tries it again for minutes. Everything is
-// at the target then, and the source has Machines whose infrastructure's objects it has no more.
+// moveInterrupted begins the move of the page, has the source refuse a deletion, and kills clusterctl, which tries it again for minutes.
+// Everything is at the target then, and the source has Machines whose infrastructure objects it no longer has.
 func (l *life) moveInterrupted() {
 	refused := l.machines(l.from)[0].Name
 	l.write("refusal.yaml", strings.ReplaceAll(refusal, "NAME", refused))
@@ -51,8 +51,8 @@ func (l *life) moveInterrupted() {
 	l.Expect(said).To(ContainSubstring("Clusters are paused: default/my-cluster"))
 }
 
-// leaveInDeletion has the source look as if clusterctl had been killed a moment before it took off the finalizers of what it deletes: a
-// machine of the cloud and a Machine are in deletion. A provider that takes the first one for its own ends the instance.
+// leaveInDeletion has the source look as if clusterctl had been killed just before it removed the finalizers of what it deletes: an
+// infrastructure machine and a Machine are in deletion. A provider that takes the first one for its own terminates the instance.
 func (l *life) leaveInDeletion() {
 	machine := l.machines(l.from)[0]
 	name := machine.Spec.InfrastructureRef.Name
@@ -67,7 +67,7 @@ func (l *life) leaveInDeletion() {
 	l.Expect(l.run(`kubectl get awsmachines,machines -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].kind}'`)).To(Equal("AWSMachine Machine"))
 }
 
-// pausedOnes are the objects of the Cluster with the annotation that the page has them given for the time of a repeated move.
+// pausedOnes are the objects of the Cluster with the annotation that the page sets for the time of a repeated move.
 func (l *life) pausedOnes() string {
 	return l.run(`kubectl --kubeconfig "$TO" get machinedeployments,machinesets,machines,machinehealthchecks -o yaml | grep ` + clusterv1.PausedAnnotation + `: || true`)
 }

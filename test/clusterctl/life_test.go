@@ -22,9 +22,9 @@ import (
 const (
 	// waitFor bounds what depends on several processes.
 	waitFor = 4 * time.Minute
-	// lookEvery is how often it is looked for.
+	// lookEvery is how often it is checked.
 	lookEvery = 250 * time.Millisecond
-	// deployment is what the template of my-cluster makes.
+	// deployment is what the template of my-cluster creates.
 	deployment = "my-cluster-workers"
 )
 
@@ -38,7 +38,7 @@ spec:
   pods: [{selector: {matchLabels: {app: skip}}}]
 `
 
-// life is what the test of a life works in.
+// life is the fixture of the test.
 type life struct {
 	*WithT
 	*person
@@ -59,7 +59,7 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.write("rule.yaml", drainRule)
 	l.run(`kubectl apply -f rule.yaml`)
 	launched, nodes, before := l.launches(), l.nodes(), l.uids(l.from)
-	l.moveToNobody()
+	l.moveToStoppedManagers()
 	l.moveInterrupted()
 	l.moveWithoutProvider()
 	l.expectMoved(l.from, l.to, before)
@@ -97,13 +97,13 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.uninstall()
 }
 
-// newLife starts two control planes, clouds, of which AWS must be one, and what runs managers.
+// newLife starts two control planes, clouds, of which AWS must be one, and hosts for the managers.
 func newLife(t *testing.T, options sandbox.Options) *life {
 	t.Helper()
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(waitFor)
 	g.SetDefaultEventuallyPollingInterval(lookEvery)
-	format.MaxLength = 0 // What was typed and said is read as a whole.
+	format.MaxLength = 0 // Commands and their output are shown as a whole.
 	options.Bare, options.Clusters, options.LogDir = true, 2, os.Getenv("MILLWRIGHT_CLUSTERCTL_LOGS")
 	s, err := sandbox.Start(t.Context(), options)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -121,7 +121,7 @@ func newLife(t *testing.T, options sandbox.Options) *life {
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIASANDBOX000000000", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ENDPOINT_URL_EC2=" + s.Cloud("aws").URL(), "",
 	}, "\n"))
-	// The identity is the sandbox's; the Secret has what a person may add.
+	// The identity is the sandbox's; the Secret has what a user may add.
 	l.write("azure.env", "AZURE_AUTHORITY_HOST=https://login.microsoftonline.com/\n")
 	l.export("CLOUD", "aws")
 	for _, variables := range values {
@@ -150,10 +150,10 @@ func (l *life) quickStart() {
 	l.Expect(l.launches()).To(Equal(2))
 	namespace := &corev1.Namespace{}
 	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Name: "millwright-aws-system"}, namespace)).To(Succeed())
-	l.Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"), "made by hand, for the credentials")
+	l.Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"), "created manually, for the credentials")
 }
 
-// anotherCloud goes with another provider from credentials to Running machines, and has the Cluster deleted.
+// anotherCloud takes another provider from credentials to Running machines, and deletes the Cluster.
 func (l *life) anotherCloud(cloud, credentials string) {
 	l.export("CLOUD", cloud)
 	if credentials != "" {
@@ -205,10 +205,10 @@ func (l *life) expectMoved(from, to *sandbox.Cluster, before []string) {
 	}
 }
 
-// uninstall deletes everything, at both sides, and expects that nothing of ours is left.
+// uninstall deletes everything in both clusters, and expects that nothing of ours is left.
 func (l *life) uninstall() {
 	l.page("uninstall.md", "Then the managers")
-	l.Eventually(func() []string { return l.ours(l.from) }).Should(BeEmpty(), "clusterctl alone finds everything")
+	l.Eventually(func() []string { return l.ours(l.from) }).Should(BeEmpty(), "clusterctl finds everything")
 	l.export("KUBECONFIG", filepath.Join(l.dir, "to"))
 	l.page("uninstall.md", "With namespaces of your own, or without clusterctl", "What is clusterctl's", "In the target clusters")
 	l.Eventually(func() []string { return l.ours(l.to) }).Should(BeEmpty())
@@ -218,7 +218,7 @@ func (l *life) scale(replicas string) {
 	l.run("kubectl scale machinedeployment " + deployment + " --replicas " + replicas)
 }
 
-// launches is how many instances were asked for.
+// launches is how many instances were requested.
 func (l *life) launches() int {
 	calls, err := l.sandbox.EC2.Calls(l.ctx, "RunInstances")
 	l.Expect(err).NotTo(HaveOccurred())

@@ -70,7 +70,7 @@ func TestManifests(t *testing.T) {
 		{"OneNamespace", (*installation).oneNamespace},
 		{"WithCertManager", (*installation).withCertManager},
 		{"ReleaseOfNoVersion", (*installation).noVersion},
-		// Takes the webhooks out, which nobody answers.
+		// Removes the webhooks, which nothing answers.
 		{"AClusterThatClusterctlUnpauses", (*installation).unpaused},
 		{"TemplatesOfAllClouds", (*installation).templatesOfAllClouds},
 	} {
@@ -95,7 +95,7 @@ func (i *installation) podsAreRestricted() {
 		i.Expect(i.client.Create(i.t.Context(), pod.DeepCopy(), client.DryRunAll)).To(Succeed(), d.Name)
 		pod.Spec.HostNetwork = true
 		err := i.client.Create(i.t.Context(), pod, client.DryRunAll)
-		i.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the test has both ways: %v", err)
+		i.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the check can fail: %v", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (i *installation) authority() []byte {
 	return []byte(config)
 }
 
-// olderOverNewer applies a release that has more, and then the one before again.
+// olderOverNewer applies a release that has more, and then the previous one again.
 func (i *installation) olderOverNewer() {
 	content, err := os.ReadFile(filepath.Join(i.dir, "out", "release", components[0]))
 	i.Expect(err).NotTo(HaveOccurred())
@@ -180,7 +180,7 @@ func (i *installation) oneNamespace() {
 	i.Expect(accounts.Items).To(HaveLen(len(components)))
 }
 
-// withCertManager: the variant asks for a certificate of the namespace that it is in, by kinds that the stub has.
+// withCertManager: the variant requests a certificate of the namespace that it is in, by kinds that the stub has.
 func (i *installation) withCertManager() {
 	i.run(`kubectl apply --server-side -f "$MILLWRIGHT_RELEASE/cert-manager/v0.0.1/cert-manager.yaml"`)
 	i.established("issuers.cert-manager.io certificates.cert-manager.io")
@@ -194,7 +194,7 @@ func (i *installation) withCertManager() {
 	i.run(`kubectl create namespace certified && kubectl apply --server-side --force-conflicts --dry-run=server -f certified.yaml`)
 }
 
-// noVersion: what clusterctl or a registry would not find is not made, and a release leaves alone what is not its own.
+// noVersion: what clusterctl or a registry would not find is not created, and a release leaves alone what is not its own.
 func (i *installation) noVersion() {
 	root, err := controlplane.Root()
 	i.Expect(err).NotTo(HaveOccurred())

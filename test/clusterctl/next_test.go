@@ -21,8 +21,8 @@ const (
 	droppedBinding    = "millwright-aws-templates"
 )
 
-// nextRelease makes a release whose AWS provider differs from that of this checkout: its definition has another field and column, its role another
-// rule, its manager another variable, and it lacks a binding.
+// nextRelease builds a release whose AWS provider differs from that of this checkout: its definition has another field and column, its
+// role another rule, its manager another variable, and it lacks a binding.
 func (l *life) nextRelease(version string) {
 	l.Expect(l.releaseManifests(version, filepath.Join(l.dir, "out", "release"))).To(Succeed())
 	path := filepath.Join(l.dir, "out", "release", "infrastructure-millwright-aws", version, "infrastructure-components.yaml")
@@ -61,7 +61,7 @@ func (l *life) nextRelease(version string) {
 	l.Expect(os.WriteFile(path, []byte(strings.Join(documents, "\n---\n")), 0o600)).To(Succeed())
 }
 
-// expectNext expects what the next release has, or what the one before it had.
+// expectNext expects what the next release has, or what the previous one had.
 func (l *life) expectNext(next bool) {
 	l.t.Helper()
 	get := func(name, namespace string, object client.Object) {
@@ -103,7 +103,7 @@ func (l *life) expectNext(next bool) {
 	has(bound, droppedBinding, !next)
 }
 
-// setsNext writes the field that the next release alone has, and returns what the API server has kept.
+// setsNext writes the field that only the next release has, and returns what the API server has kept.
 func (l *life) setsNext() string {
 	return l.run(`kubectl create --dry-run=server -o jsonpath='{.spec.next}' -f - <<END
 apiVersion: infrastructure.millwright.dev/v1alpha1

@@ -22,7 +22,8 @@ var clusterWide = []schema.GroupVersionKind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
 }
 
-// ours is what is left of us in a cluster: by name, by label, and by group. What is in a namespace went with it, but for what is in kube-system.
+// ours is what is left of this project in a cluster: by name, by label, and by group. What is in a namespace is deleted with it, except in
+// kube-system.
 func (l *life) ours(cluster *sandbox.Cluster) []string {
 	var left []string
 	kinds := append([]schema.GroupVersionKind{{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},

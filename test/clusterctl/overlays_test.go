@@ -24,7 +24,7 @@ import (
 // bases are what components can be added to.
 var bases = []string{"core", "providers/aws", "providers/azure", "providers/gcp", "bootstrap/cloudconfig"}
 
-// kustomize builds a kustomization that is written for the test. %CONFIG% stands for the directory of ours.
+// kustomize builds a kustomization that is written for the test. %CONFIG% is replaced by our directory config.
 func (i *installation) kustomize(content string) (manifest string) {
 	root, err := controlplane.Root()
 	i.Expect(err).NotTo(HaveOccurred())
@@ -48,7 +48,7 @@ func (i *installation) documents(manifest string) map[string]string {
 	return found
 }
 
-// components adds all components to each base: the API server takes what comes out, and so it does the Pods, restricted.
+// components adds all components to each base: the API server accepts the result, and the Pods as restricted.
 func (i *installation) components() {
 	directory, err := controlplane.Root()
 	i.Expect(err).NotTo(HaveOccurred())
@@ -129,13 +129,13 @@ func (i *installation) whatComponentsDo(base string, documents map[string]string
 	}
 }
 
-// secondCore has no object in common with the first one but its kinds, which it leaves out.
+// secondCore shares no object with the first one but its kinds, which it leaves out.
 func (i *installation) secondCore() {
 	first, second := i.documents(i.kustomize("resources: [%CONFIG%/core]")), i.documents(i.kustomize("resources: [%CONFIG%/overlays/second-core]"))
 	for name, document := range second {
 		i.Expect(first).NotTo(HaveKey(name))
 		if strings.HasPrefix(name, "ClusterRole") || strings.HasPrefix(name, "Namespace") {
-			// By its label and the begin of its name clusterctl would remove it with the first core, and so would who goes by labels alone.
+			// By its label and the beginning of its name clusterctl would remove it with the first core, as would deletions by label.
 			i.Expect(document).NotTo(ContainSubstring("clusterctl.cluster.x-k8s.io"), name)
 		}
 		i.Expect(name).NotTo(HavePrefix("CustomResourceDefinition"))

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// releaser makes releases with a kustomize that renders next to nothing.
+// releaser builds releases with a kustomize that renders next to nothing.
 type releaser struct {
 	*WithT
 	*person
@@ -24,7 +24,7 @@ func newReleaser(t *testing.T) *releaser {
 	g := NewWithT(t)
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
-	p := &person{t, t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}} // Who is killed leaves files.
+	p := &person{t, t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}} // A killed process leaves files.
 	r := &releaser{g, p, root + "/config/release.sh " + p.write("kustomize", "#!/bin/sh\necho 'image: registry.millwright.dev/a:dev'\n") + " "}
 	p.run("chmod +x kustomize")
 	return r
@@ -34,13 +34,13 @@ func (r *releaser) files(dir string) []string {
 	return strings.Fields(r.run(`find ` + dir + ` -mindepth 1 | sort`))
 }
 
-// TestReleaseOverAnothersDirectory: what has the names of a release and is none stays, and who has it learns what is in the way.
+// TestReleaseOverAnothersDirectory: a directory that has the name of a release and is none stays, and the error names it.
 func TestReleaseOverAnothersDirectory(t *testing.T) {
 	r := newReleaser(t)
 	for _, theirs := range []string{
 		"clusterctl.yaml", "images/v0.1.0/photo", "target/v0.1.0/x", "cluster-api/v0.1.0/core-components.yaml", "infrastructure-millwright-aws/v0.1.0/x",
 	} {
-		dir := strings.Split(theirs, "/")[0] + ".of-somebody"
+		dir := strings.Split(theirs, "/")[0] + ".foreign"
 		r.write(filepath.Join(dir, theirs), "theirs\n")
 		before := r.files(dir)
 		said, err := r.try(r.command + `v0.1.0 "$PWD/` + dir + `"`)
@@ -49,7 +49,7 @@ func TestReleaseOverAnothersDirectory(t *testing.T) {
 		r.Expect(r.files(dir)).To(Equal(before))
 		r.Expect(r.run("cat " + filepath.Join(dir, theirs))).To(Equal("theirs\n"))
 	}
-	// Beside what somebody has of other providers and versions.
+	// Beside files of other providers and versions.
 	r.write("shared/cluster-api/v1.14.2/core-components.yaml", "theirs\n")
 	r.write("shared/images/photo", "theirs\n")
 	r.run(r.command + `v0.1.0 "$PWD/shared"`)
@@ -60,7 +60,7 @@ func TestReleaseOverAnothersDirectory(t *testing.T) {
 	r.Expect(before).To(ContainElements("shared/cluster-api/v1.14.2/core-components.yaml", "shared/images/photo", "shared/target/v0.1.0/target-components.yaml"))
 }
 
-// TestReleaseThatIsInterrupted leaves no version that clusterctl would take for the latest, and what was there as it was.
+// TestReleaseThatIsInterrupted leaves no version that clusterctl would use as the latest, and changes nothing of the existing ones.
 func TestReleaseThatIsInterrupted(t *testing.T) {
 	r := newReleaser(t)
 	root := strings.TrimSuffix(strings.Fields(r.command)[0], "release.sh")
@@ -107,7 +107,7 @@ func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
 	r.Expect(r.files("releases")).NotTo(ContainElement(ContainSubstring("/.release")), "nothing is left of what was interrupted")
 }
 
-// TestTwoReleasesAtOnce: the second one waits for the first, since both write into one stage, and says so.
+// TestTwoReleasesAtOnce: the second one waits for the first, since both write into one stage, and reports that.
 func TestTwoReleasesAtOnce(t *testing.T) {
 	if _, err := exec.LookPath("flock"); err != nil {
 		t.Skip("no flock: only one release may run at a time here, see config/release.sh")
@@ -117,7 +117,7 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 	r.write("slow", makesImages+"read line <'"+r.dir+"/go'\n")
 	r.write("fast", makesImages)
 	r.run("chmod +x slow fast")
-	// The first one waits for a line in the pipe; it gets it when the second has said that it waits.
+	// The first one waits for a line in the pipe; it gets it when the second has reported that it waits.
 	said := r.run(`
 		MAKE_IMAGES="$PWD/slow" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases" >first 2>&1 & first=$!
 		until [ -d releases/.release-v0.2.0/target ]; do kill -0 $first || exit 1; sleep 0.1; done
@@ -130,7 +130,7 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 	r.Expect(r.files("releases")).NotTo(ContainElement(Or(ContainSubstring("/.release"), HaveSuffix("v0.2.0/v0.2.0"))))
 }
 
-// TestSeriesOfAReleaseAreTheNewestFirst: clusterctl goes by the first series that has its contract.
+// TestSeriesOfAReleaseAreTheNewestFirst: clusterctl uses the first series that has its contract.
 func TestSeriesOfAReleaseAreTheNewestFirst(t *testing.T) {
 	r := newReleaser(t)
 	for version, series := range map[string]string{"v0.1.7": "0.1", "v0.3.0": "0.3 0.1", "v0.0.4": "0.1 0.0", "v1.0.0": "1.0 0.1"} {

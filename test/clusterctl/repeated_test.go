@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// killsAtMove is mv that kills who calls it at the Nth call, before or after it has moved.
+// killsAtMove is an mv that kills its caller at the Nth call, before or after it has moved.
 const killsAtMove = `#!/bin/sh
 echo x >>%[1]s/calls
 [ $(wc -l <%[1]s/calls) -ne %[2]d ] || [ %[3]s = after ] || { kill -9 $PPID; exit 1; }
@@ -16,8 +16,8 @@ echo x >>%[1]s/calls
 [ $(wc -l <%[1]s/calls) -ne %[2]d ] || kill -9 $PPID
 `
 
-// TestRepeatedReleaseThatIsKilled while it takes the place of its version: after the next release, of another version, the version is the former one or
-// the new one, in all of its directories.
+// TestRepeatedReleaseThatIsKilled while it replaces its version: after the next release, of another version, the version is the former one
+// or the new one, in all of its directories.
 func TestRepeatedReleaseThatIsKilled(t *testing.T) {
 	r := newReleaser(t)
 	checksums := strings.TrimSuffix(strings.Fields(r.command)[0], "release.sh") + `checksums.sh v0.1.0 "$PWD/releases"`
@@ -37,7 +37,7 @@ func TestRepeatedReleaseThatIsKilled(t *testing.T) {
 			_, err := r.try(`PATH="$PWD/interrupted:$PATH" ` + repeat)
 			ended = err == nil
 			r.run(r.command + `v0.2.0 "$PWD/releases"`)
-			r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring(".release-"), "nothing is left aside")
+			r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring(".release-"), "nothing is left")
 			if _, err := r.try("grep -rqF ':other' releases"); err == nil {
 				replaced++
 				r.Expect(r.run(`find releases -path '*v0.1.0*' -name '*components*.yaml' | xargs grep -LF ':other'`)).To(BeEmpty(), "call %d, %s", call, when)

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestSecondCore runs a core from the overlay beside one that is bound to another namespace: with the rights and the lease of its own manifest it takes a
-// Machine to its instance and away, also when everything of the first one is gone but its kinds.
+// TestSecondCore runs a core from the overlay beside one that is bound to another namespace: with the rights and the lease of its own
+// manifest it creates and deletes a Machine with its instance, also when everything of the first one is gone but its kinds.
 func TestSecondCore(t *testing.T) {
 	l := newLife(t, sandbox.Options{Images: true, Clouds: []string{"aws"}})
 	root, err := controlplane.Root()

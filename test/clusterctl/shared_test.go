@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// otherProvider is somebody else's, in the directory of the release before ours is.
+	// otherProvider is another project's, in the directory of the release before ours is.
 	otherProvider = "infrastructure-other/v0.1.0/infrastructure-components.yaml"
 	// earlierRun is what a release of the same version had that ours has not.
 	earlierRun = "cluster-api/v0.1.0/stale.yaml"
@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// imagesOfOne is the make of a release: it makes the images of one manager, for all platforms. To link, to compress and to hash those of all five
-// takes 23 s of processor time; TestImagesOfAllManagers has the others.
+// imagesOfOne is the make of a release: it builds the images of one manager, for all platforms. To link, to compress and to hash those of
+// all five takes 23 s of processor time; TestImagesOfAllManagers has the others.
 const imagesOfOne = "#!/bin/sh\nexec make \"$@\" ONLY=cloudconfig\n"
 
-// release puts the release v0.1.0 into a directory. It is made once for all tests.
+// release puts the release v0.1.0 into a directory. It is built once for all tests.
 func release(t *testing.T, directory string) {
 	t.Helper()
 	shared.once.Do(func() { shared.directory, shared.err = makeShared(t) })
@@ -46,8 +46,8 @@ func release(t *testing.T, directory string) {
 	NewWithT(t).Expect(os.CopyFS(directory, os.DirFS(shared.directory))).To(Succeed())
 }
 
-// makeShared makes it as a maintainer would, with images for all platforms and for a registry of their own, in a directory of releases that has
-// another provider and what an earlier run has left.
+// makeShared builds it as a maintainer would, with images for all platforms and for their own registry, in a directory of releases that
+// has another provider and what an earlier run has left.
 func makeShared(t *testing.T) (directory string, err error) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -55,19 +55,19 @@ func makeShared(t *testing.T) (directory string, err error) {
 	}
 	directory, err = os.MkdirTemp("", "release")
 	if err != nil {
-		return "", errors.Wrap(err, "making a directory for the release")
+		return "", errors.Wrap(err, "creating a directory for the release")
 	}
-	// By this file a directory of releases is told.
+	// This file identifies a directory of releases.
 	marker, err := os.ReadFile(filepath.Join(root, "config", "release", "clusterctl.yaml"))
 	if err != nil {
 		return directory, errors.Wrap(err, "reading clusterctl's configuration")
 	}
 	for file, content := range map[string]string{
-		"clusterctl.yaml": string(marker), otherProvider: "somebody else's", earlierRun: "of an earlier run",
+		"clusterctl.yaml": string(marker), otherProvider: "another project's", earlierRun: "of an earlier run",
 	} {
 		path := filepath.Join(directory, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return directory, errors.Wrap(err, "making what is there before the release")
+			return directory, errors.Wrap(err, "creating what is there before the release")
 		}
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			return directory, errors.Wrap(err, "writing what is there before the release")
@@ -80,21 +80,21 @@ func makeShared(t *testing.T) (directory string, err error) {
 	return directory, makeRelease(t, "v0.1.0", directory, "REGISTRY=registry.example.com/team", "MAKE="+maker)
 }
 
-// releaseManifests makes a release for the default registry, by make, whose images come from a stub: for tests that read its manifests alone.
+// releaseManifests builds a release for the default registry, by make, whose images come from a stub: for tests that only read manifests.
 func (p *person) releaseManifests(version, directory string) error {
 	maker := p.write("makes-images", makesImages)
 	p.run("chmod +x makes-images")
 	return makeRelease(p.t, version, directory, "MAKE="+maker)
 }
 
-// makeRelease makes a release by make.
+// makeRelease builds a release by make.
 func makeRelease(t *testing.T, version, directory string, settings ...string) error {
 	t.Helper()
 	output, err := atRoot(t, nil, "make", append([]string{"release", "VERSION=" + version, "RELEASES=" + directory}, settings...)...)
 	return errors.Wrapf(err, "make release: %s", output)
 }
 
-// atRoot runs a program in the module's directory, as if nothing had been called by make.
+// atRoot runs a program in the module's directory, without the environment of make.
 func atRoot(t *testing.T, environment []string, program string, arguments ...string) (output []byte, err error) {
 	t.Helper()
 	testinputs.Repository(t)

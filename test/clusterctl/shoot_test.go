@@ -18,7 +18,7 @@ import (
 const (
 	// shoot is the namespace of the overlay.
 	shoot = "shoot--project--name"
-	// shootWorkers are what somebody has in it. Whoever makes the user data makes the machine a Node.
+	// shootWorkers are a user's objects in it. What creates the user data makes the machine a Node.
 	shootWorkers = `
 apiVersion: v1
 kind: Secret
@@ -64,8 +64,8 @@ spec:
 `
 )
 
-// TestShoot runs the managers in the structure of the Machine Controller Manager: two containers of one Pod, in the namespace of a shoot, with rights
-// in that alone, and with the shoot's own kubeconfig.
+// TestShoot runs the managers in the structure of the Machine Controller Manager: two containers of one Pod, in the namespace of a shoot,
+// with rights only in that, and with the shoot's own kubeconfig.
 func TestShoot(t *testing.T) {
 	l := newLife(t, sandbox.Options{Images: true, Clouds: []string{"aws", "azure", "gcp"}})
 	root, err := controlplane.Root()
@@ -93,7 +93,7 @@ func TestShoot(t *testing.T) {
 	}).Should(Succeed())
 	elsewhere := &clusterv1.Cluster{}
 	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "elsewhere"}, elsewhere)).To(Succeed())
-	l.Expect(elsewhere.Finalizers).To(BeEmpty(), "another namespace is another's")
+	l.Expect(elsewhere.Finalizers).To(BeEmpty(), "another namespace is left alone")
 
 	l.identitiesAreNotUsed()
 
@@ -126,7 +126,7 @@ var shootSpecs = map[string][2]string{
       subnetwork: ` + values["gcp"]["GCP_SUBNETWORK"]},
 }
 
-// shootOf has a shoot of another cloud in the same seed, in a namespace whose name is changed in the two files that install.md names.
+// shootOf runs a shoot of another cloud in the same seed, in a namespace whose name is changed in the two files that install.md names.
 func (l *life) shootOf(cloud string, machine [2]string) {
 	namespace := "shoot--project--" + cloud
 	l.run(`cp -r "$OVERLAYS/mcm" ` + cloud + ` && sed -i 's/` + shoot + `/` + namespace + `/' ` + cloud + `/shoot/` + cloud + `/*.yaml`)
@@ -147,7 +147,7 @@ func (l *life) shootOf(cloud string, machine [2]string) {
 	l.Eventually(func() ([]string, error) { return l.sandbox.Cloud(cloud).Left(l.ctx) }).Should(BeEmpty())
 }
 
-// noRightIsMissing is true of managers that ran without an end and without a request that was forbidden.
+// noRightIsMissing expects managers that have not exited and had no request forbidden.
 func (l *life) noRightIsMissing(containers ...string) {
 	restarts, failures := l.hosts[l.from].Restarts()
 	l.Expect(restarts).To(BeZero(), "%v", failures)
@@ -166,7 +166,7 @@ metadata: {name: seed}
 spec: {allowedNamespaces: {}, secret: {name: keys}}
 `
 
-// identitiesAreNotUsed: nothing is launched for a machine that names one, which says so, and the identity is left as it is.
+// identitiesAreNotUsed: nothing is launched for a machine that names one, which reports that, and the identity is left as it is.
 func (l *life) identitiesAreNotUsed() {
 	launched := l.launches()
 	_, workers, found := strings.Cut(shootWorkers, "---\napiVersion: infrastructure.millwright.dev/v1alpha1\nkind: AWSMachineTemplate")

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// notForUs are rules that say nothing about some of our releases, and why; a rule is named by itself or with the directory of a release.
+// notForUs are rules that do not apply to some of our releases, and why; a rule is named alone or with the directory of a release.
 var notForUs = map[string]string{
 	"PR-038": "no release has a ClusterClass: topologies are Cluster API's",
 	"PR-039": "no release has a ClusterClass", "PR-040": "no release has a ClusterClass", "PR-041": "no release has a ClusterClass",
@@ -26,7 +26,7 @@ var notForUs = map[string]string{
 // forInfrastructure are rules of templates of clusters, which other providers do not release.
 var forInfrastructure = []string{"PR-031", "PR-032", "PR-033", "PR-034", "PR-035", "PR-036"}
 
-// staticConformance: what is released keeps every rule that manifests show; what is skipped is what does not concern it.
+// staticConformance: releases keep every rule that manifests show; only rules that do not apply are skipped.
 func (i *installation) staticConformance() {
 	for _, file := range components {
 		path := filepath.Join(i.dir, "out", "release", file)

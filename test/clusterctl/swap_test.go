@@ -30,7 +30,7 @@ var certManager = cores.Tool{
 // certificate is the Secret of the core's variant for cert-manager.
 var certificate = client.ObjectKey{Namespace: "millwright-system", Name: "millwright-core-webhook-cert-manager"}
 
-// swap is a life with cert-manager's controllers and Cluster API's core.
+// swap is a fixture with cert-manager's controllers and Cluster API's core.
 type swap struct {
 	*life
 	root string
@@ -38,9 +38,9 @@ type swap struct {
 	module string
 }
 
-// TestSwapTheCore: with cert-manager's own controllers, this core gets a certificate and its renewal; then Cluster API's core takes its place and gives
-// it back, both with their manifests, webhooks and conversion, while machines on a simulated EC2 run; each scales the MachineDeployment up, and
-// neither replaces a machine.
+// TestSwapTheCore: with cert-manager's own controllers, this core gets a certificate and its renewal; then Cluster API's core replaces it
+// and is replaced by it, both with their manifests, webhooks and conversion, while machines on a simulated EC2 run; each scales the
+// MachineDeployment up, and neither replaces a machine.
 func TestSwapTheCore(t *testing.T) {
 	root, err := controlplane.Root()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -67,7 +67,7 @@ func TestSwapTheCore(t *testing.T) {
 	s.served("capi-system/capi-serving-cert")
 	s.grown(3, nodes)
 
-	// As clusterctl leaves it, an apply by another name does not take the annotation away.
+	// As clusterctl leaves it: an apply by another field manager does not remove the annotation.
 	s.run(`kubectl annotate crd --field-manager clusterctl --overwrite -l cluster.x-k8s.io/provider=cluster-api cert-manager.io/inject-ca-from=capi-system/capi-serving-cert`)
 	nodes = s.nodes()
 	s.page("swap-the-core.md", "To Millwright")
@@ -101,7 +101,7 @@ func (s *swap) startCertManager() {
 	s.t.Cleanup(process.Kill)
 }
 
-// served is true when what a core's webhooks refuse is refused in their words, conversion is answered, and cert-manager, if it has issued the
+// served is true when the core's webhooks refuse with their message, conversion is answered, and cert-manager, if it has issued the
 // certificate, has published the authority.
 func (s *swap) served(certificate string) {
 	s.t.Helper()
@@ -121,11 +121,11 @@ func (s *swap) served(certificate string) {
 	}).Should(Succeed())
 }
 
-// renewed has cert-manager issue another certificate, as it does before one ends, and expects the core to serve with it without a restart.
+// renewed has cert-manager issue another certificate, as it does before one expires, and expects the core to serve it without a restart.
 func (s *swap) renewed() {
 	secret := &corev1.Secret{}
 	s.Expect(s.from.Client.Get(s.ctx, certificate, secret)).To(Succeed())
-	s.Expect(secret.Annotations).To(HaveKeyWithValue("cert-manager.io/certificate-name", "millwright-core-webhook"), "cert-manager made it")
+	s.Expect(secret.Annotations).To(HaveKeyWithValue("cert-manager.io/certificate-name", "millwright-core-webhook"), "cert-manager created it")
 	before := secret.Data["tls.crt"]
 	s.Expect(s.from.Client.Delete(s.ctx, secret)).To(Succeed())
 	s.Eventually(func(g Gomega) {
@@ -135,7 +135,7 @@ func (s *swap) renewed() {
 		g.Expect(s.from.Client.Get(s.ctx, client.ObjectKey{Name: "millwright-core"}, hooks)).To(Succeed())
 		g.Expect(hooks.Webhooks).NotTo(BeEmpty())
 		for i := range hooks.Webhooks {
-			// Beside the old one, as long as that is good.
+			// Beside the old one, as long as that is valid.
 			published := bytes.Contains(hooks.Webhooks[i].ClientConfig.CABundle, bytes.TrimSpace(again.Data["ca.crt"]))
 			g.Expect(published).To(BeTrue(), "the authority of the new one is published")
 		}
@@ -158,7 +158,7 @@ func (s *swap) coreOfUpstream() string {
 	return s.write("capi.yaml", string(content))
 }
 
-// grown has the core that is in charge make a machine more, and expects those that were there to be there still.
+// grown has the active core create one more machine, and expects the existing ones to stay.
 func (s *swap) grown(to int, nodes []string) {
 	s.t.Helper()
 	began := time.Now()
@@ -169,5 +169,5 @@ func (s *swap) grown(to int, nodes []string) {
 	for _, node := range nodes {
 		s.Expect(slices.Contains(after, node)).To(BeTrue(), "no machine was replaced")
 	}
-	s.t.Logf("a machine more after %s", time.Since(began).Round(time.Second))
+	s.t.Logf("one more machine after %s", time.Since(began).Round(time.Second))
 }

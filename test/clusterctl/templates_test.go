@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/scale/cores"
 )
 
-// values are those of a person's own account, which the simulated clouds have: what a template must be given.
+// values are those of a user's own account, which the simulated clouds have: what a template requires.
 var values = map[string]map[string]string{
 	"aws": {"AWS_REGION": "us-east-1", "AWS_AMI_ID": "ami-0a000000000000001", "AWS_SUBNET_ID": "subnet-0a000000000000001",
 		"AWS_SECURITY_GROUP_ID": "sg-0a000000000000001"},
@@ -25,14 +25,14 @@ var values = map[string]map[string]string{
 		"GCP_SUBNETWORK": "projects/my-host-project/regions/us-central1/subnetworks/nodes"},
 }
 
-// others are what templates have defaults for, and others than those.
+// others are variables that have defaults, with values other than those.
 var others = map[string]map[string]string{
 	"aws":   {"AWS_INSTANCE_TYPE": "m5.xlarge", "AWS_ROOT_VOLUME_GIB": "41"},
 	"azure": {"AZURE_VM_SIZE": "Standard_D8s_v5", "AZURE_OS_DISK_GIB": "83"},
 	"gcp":   {"GCP_MACHINE_TYPE": "e2-standard-8", "GCP_BOOT_DISK_GIB": "61"},
 }
 
-// flavours are the templates of each cloud and what they want beside the cloud's own variables.
+// flavours are the templates of each cloud and what they require beside the cloud's own variables.
 var flavours = []struct {
 	name, file       string
 	required, others map[string]string
@@ -49,8 +49,8 @@ var (
 	listed = regexp.MustCompile(`(?m)^ *- ([A-Z_]+)`)
 )
 
-// templatesOfAllClouds generates a cluster from each template, with a value for each variable that its first lines describe, and with those alone that
-// it must be given; the API server takes what comes out, the bootstrap provider's kinds included.
+// templatesOfAllClouds generates a cluster from each template, with a value for each variable that its first lines describe, and only
+// with those that it requires; the API server accepts the result, the bootstrap provider's kinds included.
 func (i *installation) templatesOfAllClouds() {
 	i.withoutWebhooks()
 	i.kindsOfKubeadm()
@@ -98,7 +98,7 @@ func (i *installation) templatesOfAllClouds() {
 	}
 }
 
-// kindsOfKubeadm are those of Cluster API's own bootstrap provider, which is not ours to release.
+// kindsOfKubeadm are those of Cluster API's own bootstrap provider, which we do not release.
 func (i *installation) kindsOfKubeadm() {
 	root, err := controlplane.Root()
 	i.Expect(err).NotTo(HaveOccurred())

@@ -48,16 +48,16 @@ func build(t *testing.T) string {
 	return built.path
 }
 
-// person is somebody at a shell, with clusterctl and kubectl.
+// person is a user at a shell, with clusterctl and kubectl.
 type person struct {
 	t *testing.T
-	// dir is where they are, with a release in out/release.
+	// dir is the working directory, with a release in out/release.
 	dir string
-	// environment is what they have exported.
+	// environment is what was exported.
 	environment []string
 }
 
-// newPerson has nothing but programs, and a home of their own.
+// newPerson has only programs, and a home directory.
 func newPerson(t *testing.T, kubectl string) *person {
 	t.Helper()
 	g := NewWithT(t)
@@ -74,7 +74,7 @@ func newPerson(t *testing.T, kubectl string) *person {
 	)}
 }
 
-// try types commands, which end with the first that fails.
+// try types commands up to the first that fails.
 func (p *person) try(commands string) (output string, err error) {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), "bash", "-eu", "-o", "pipefail", "-c", commands)
@@ -93,7 +93,7 @@ func (p *person) run(commands string) string {
 	return output
 }
 
-// established waits for definitions, by name or --all. kubectl fails on those that have no conditions yet, so it is asked again.
+// established waits for definitions, by name or --all. kubectl fails on those that have no conditions yet, so it is called again.
 func (p *person) established(definitions string) {
 	p.t.Helper()
 	p.run(`for i in $(seq 100); do
@@ -119,7 +119,7 @@ func (p *person) export(name, value string) {
 	p.environment = append(p.environment, fmt.Sprintf("%s=%s", name, value))
 }
 
-// write puts a file where the person is.
+// write writes a file into the working directory.
 func (p *person) write(name, content string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)

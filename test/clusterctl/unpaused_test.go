@@ -22,14 +22,14 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// unpaused: what clusterctl does at the end of a move, it takes spec.paused out, succeeds with each Cluster of our samples and pages. Where it would
-// leave nothing it is refused.
+// unpaused: removing spec.paused, as clusterctl does at the end of a move, succeeds with each Cluster of our samples and pages. Where it
+// would leave an empty spec it is refused.
 func (i *installation) unpaused() {
 	i.withoutWebhooks()
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": clusterv1.GroupVersion.String(), "kind": "Cluster",
 		"metadata": map[string]any{"name": "nothing"}, "spec": map[string]any{}}}
 	err := i.unpause("nothing", nothing)
-	i.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "the test has both ways: %v", err)
+	i.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "the check can fail: %v", err)
 	found := map[string]int{}
 	for source, objects := range i.written() {
 		for _, cluster := range clusters(objects) {
@@ -86,7 +86,7 @@ func clusters(objects []*unstructured.Unstructured) []*unstructured.Unstructured
 	return found
 }
 
-// unpause creates a Cluster paused, in a namespace of its own, and takes that out as clusterctl does.
+// unpause creates a paused Cluster, in a namespace of its own, and removes spec.paused as clusterctl does.
 func (i *installation) unpause(source string, cluster *unstructured.Unstructured) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "unpause-"}}
 	i.Expect(i.client.Create(i.t.Context(), namespace)).To(Succeed())
@@ -97,7 +97,7 @@ func (i *installation) unpause(source string, cluster *unstructured.Unstructured
 	return i.client.Patch(i.t.Context(), cluster, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":null}}`)))
 }
 
-// withoutWebhooks takes the core's out, which nobody answers here.
+// withoutWebhooks removes the core's, which nothing answers here.
 func (i *installation) withoutWebhooks() {
 	for _, kind := range []string{"validating", "mutating"} {
 		i.run(`kubectl delete ` + kind + `webhookconfiguration millwright-core --ignore-not-found`)

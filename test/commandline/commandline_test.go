@@ -29,7 +29,7 @@ var programs = map[string]string{
 // timeout bounds one run of a program.
 const timeout = time.Minute
 
-// ended is how a program ended.
+// ended is how a program exited.
 type ended struct {
 	code           int
 	stdout, stderr string
@@ -61,7 +61,7 @@ func link(t *testing.T) (err error) {
 	testinputs.Repository(t)
 	built.directory, err = os.MkdirTemp("", "commandline")
 	if err != nil {
-		return errors.Wrap(err, "making a directory for programs")
+		return errors.Wrap(err, "creating a directory for programs")
 	}
 	const version = "millwright.dev/contracts/controller/manager."
 	printed := exec.CommandContext(t.Context(), "make", "-n", "build", "VERSION=v9.8.7", "COMMIT=abcdef")
@@ -86,7 +86,7 @@ func link(t *testing.T) (err error) {
 	return nil
 }
 
-// execute runs a program to its end, without an API server.
+// execute runs a program until it exits, without an API server.
 func execute(t *testing.T, path string, arguments ...string) ended {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -157,7 +157,7 @@ func equalFlags(t *testing.T, directory string) {
 		for _, found := range flag.FindAllStringSubmatch(execute(t, filepath.Join(directory, name), "--help").stdout, -1) {
 			described := strings.Join(strings.Fields(found[0]), " ")
 			if strings.HasPrefix(found[1], "--launch") || strings.HasPrefix(found[1], "--inventory-") || found[1] == "--instance-status-interval" {
-				// How fast launches may be and how often clouds are asked is each cloud's own.
+				// Rates of launches and intervals of polling differ between clouds.
 				described, _, _ = strings.Cut(described, " (default")
 			}
 			own[found[1]]++

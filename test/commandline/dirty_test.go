@@ -12,7 +12,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// TestChangesThatAreNotCommitted show in what --version says: such a program is not the commit's. A file that git does not know changes nothing.
+// TestChangesThatAreNotCommitted show in --version: such a program is not the commit's. An untracked file changes nothing.
 func TestChangesThatAreNotCommitted(t *testing.T) {
 	g, dir := NewWithT(t), t.TempDir()
 	makefile, err := os.ReadFile(filepath.Join(testenv.Root(), "Makefile"))
@@ -41,7 +41,7 @@ func TestChangesThatAreNotCommitted(t *testing.T) {
 	git("add", ".")
 	git("commit", "-qm", "a")
 	git("tag", "-am", "a", "v1.2.3")
-	write("of-somebody", "")
+	write("untracked", "")
 	g.Expect(said()).To(MatchRegexp(`^\.version=v1\.2\.3 .*[0-9a-f]'$`))
 	write("code", "changed")
 	g.Expect(said()).To(MatchRegexp(`^\.version=v1\.2\.3-dirty .*-dirty'$`))

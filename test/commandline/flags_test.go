@@ -23,10 +23,10 @@ const updateEnv = "UPDATE_FLAGS"
 // order is that of the managers in the page.
 var order = []string{"millwright-core", "millwright-cloudconfig", "millwright-aws", "millwright-azure", "millwright-gcp"}
 
-// usage is a flag in the help of a program, whose words may go on in the next lines.
+// usage is a flag in the help of a program, whose text may continue in the next lines.
 var (
 	usage     = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)(?: ([^ ]+))? {2,}(.*)$`)
-	goesOn    = regexp.MustCompile(`^ {20,}(.*)$`)
+	continued = regexp.MustCompile(`^ {20,}(.*)$`)
 	byDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
 )
 
@@ -41,7 +41,7 @@ func flagsOf(t *testing.T, path string) []flag {
 	for _, line := range strings.Split(strings.TrimRight(list, "\n"), "\n") {
 		if m := usage.FindStringSubmatch(line); m != nil {
 			found = append(found, flag{name: m[1], kind: m[2], text: m[3]})
-		} else if m := goesOn.FindStringSubmatch(line); m != nil {
+		} else if m := continued.FindStringSubmatch(line); m != nil {
 			last := &found[len(found)-1]
 			last.text += " " + m[1]
 		} else {
@@ -53,7 +53,7 @@ func flagsOf(t *testing.T, path string) []flag {
 		if m := byDefault.FindStringSubmatch(f.text); m != nil {
 			f.text, f.value = strings.TrimSuffix(f.text, m[0]), m[1]
 		}
-		// Aligned by hand in some, and 0 of a kind that is written otherwise in others.
+		// Aligned manually in some, and zero values written differently in others.
 		f.text = strings.Join(strings.Fields(f.text), " ")
 	}
 	return found
@@ -77,7 +77,8 @@ func table(flags []flag) string {
 	return b.String()
 }
 
-// TestFlagsPage: the page has each flag of each manager with its default and its meaning, as the programs say it. UPDATE_FLAGS=1 writes it.
+// TestFlagsPage: the page has each flag of each manager with its default and its meaning, as in the help of the programs. UPDATE_FLAGS=1
+// writes it.
 func TestFlagsPage(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(order).To(HaveLen(len(programs)))

@@ -39,7 +39,7 @@ var kubeadmTool = cores.Tool{
 // kubeadmFindings are the rules that it does not keep, as docs/conformance/findings.md says; others fail the test.
 var kubeadmFindings = []rules.ID{"BC-004"}
 
-// waitsOfKubeadm leave time for what it does on events of other objects, after which it looks again in 10 s or more.
+// waitsOfKubeadm leave time for what it does on events of other objects, after which it reconciles again in 10 s or more.
 const waitsOfKubeadm = `
 apiVersion: conformance.millwright.dev/v1alpha1
 kind: Timeouts
@@ -123,7 +123,7 @@ func (p *kubeadm) start() error {
 	return err
 }
 
-// install makes the provider's definitions and webhooks, served on a port of this machine.
+// install creates the provider's definitions and webhooks, served on a port of this machine.
 func (p *kubeadm) install(t *testing.T, module string) error {
 	t.Helper()
 	var err error
@@ -160,7 +160,7 @@ func (p *kubeadm) install(t *testing.T, module string) error {
 	return p.admit(t, filepath.Join(config, "webhook/manifests.yaml"), authority)
 }
 
-// admit makes the provider's admission webhooks, until the test ends.
+// admit creates the provider's admission webhooks, until the test ends.
 func (p *kubeadm) admit(t *testing.T, manifest string, authority []byte) error {
 	t.Helper()
 	scheme := runtime.NewScheme()

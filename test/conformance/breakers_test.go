@@ -18,9 +18,9 @@ import (
 // mutant is a core that breaks one rule.
 type mutant struct {
 	breaker
-	// contract is that by which it is looked at; v1beta2 if it is empty.
+	// contract is that by which it is judged; v1beta2 if it is empty.
 	contract version.Contract
-	// with are rules that fall with it, and why.
+	// with are rules that fail with it, and why.
 	with []rules.ID
 	why  string
 }
@@ -48,7 +48,7 @@ func mutants() map[rules.ID]mutant {
 	return all
 }
 
-const sameCondition = "they look at the same condition"
+const sameCondition = "they check the same condition"
 
 func machineMutants() map[rules.ID]mutant {
 	return map[rules.ID]mutant{
@@ -72,7 +72,7 @@ func machineMutants() map[rules.ID]mutant {
 			}
 		}}),
 		"CO-007": breaks(hasty(configs, "dataSecretCreated", "status", "dataSecretName")),
-		"CO-008": breaks(hasty(infraMachines, "provisioned", "spec", "providerID")).and("it goes on whatever the kind's version says", "CO-002"),
+		"CO-008": breaks(hasty(infraMachines, "provisioned", "spec", "providerID")).and("it continues whatever the kind's version says", "CO-002"),
 		"CO-009": breaks(seeing(infraMachines, func(o fields) {
 			if addresses, is := at(o, "status", "addresses").([]any); is && text(addresses[len(addresses)-1].(fields), "type") == "Hostname" {
 				unstructured.RemoveNestedField(o, "status", "addresses")
@@ -115,7 +115,7 @@ func nodeMutants() map[rules.ID]mutant {
 	return map[rules.ID]mutant{
 		"CO-017": breaks(without(func(key string) bool { return key != "cluster.x-k8s.io/interruptible" })),
 		"CO-018": breaks(without(func(key string) bool { return !strings.Contains(key, "node-restriction") })).
-			and("the taint must not go before the labels are there", "CO-019"),
+			and("the taint must not be removed before the labels are there", "CO-019"),
 		"CO-019": breaks(writing("PATCH", "nodes", func(content fields) { unstructured.RemoveNestedField(content, "spec", "taints") })),
 		"CO-020": breaks(deaf("pre-drain.delete.hook.machine.cluster.x-k8s.io")),
 		"CO-021": breaks(blindTo("pods")),
@@ -289,7 +289,7 @@ func hostileMutants() map[rules.ID]mutant {
 				unstructured.RemoveNestedField(o, "status", "addresses")
 			}
 		})),
-		// As a core that polls every few seconds: of what is written meanwhile it sees the last.
+		// As a core that polls every few seconds: it sees only the last of the writes between.
 		"CO-056": breaks(breaker{see: func(p *proxy, c call, event string, o fields) bool {
 			provisioned := at(o, "status", "initialization", "provisioned") == true || at(o, "status", "ready") == true
 			if c.plural == infraMachines && event == "MODIFIED" && provisioned && at(o, "status", "conditions") != nil {

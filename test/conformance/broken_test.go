@@ -55,7 +55,7 @@ func blindTo(plural string) breaker {
 	return breaker{see: func(_ *proxy, c call, _ string, _ fields) bool { return c.plural != plural }}
 }
 
-// hasty is a core that takes something for done before the provider says so: when it sees a field.
+// hasty is a core that considers something done before the provider reports it: when it sees a field.
 func hasty(plural, flag string, seen ...string) breaker {
 	return breaker{see: func(_ *proxy, c call, _ string, object fields) bool {
 		if c.plural == plural && at(object, "status", "ready") == nil && (len(seen) == 0 || at(object, seen...) != nil) {
@@ -69,7 +69,7 @@ func hasty(plural, flag string, seen ...string) breaker {
 	}}
 }
 
-// writing breaks what the core writes to objects of a kind that exist, or makes.
+// writing breaks what the core writes to objects of a kind that exist, or that it creates.
 func writing(method, plural string, change func(content fields)) breaker {
 	return breaker{write: func(_ *proxy, c call, content fields) {
 		if c.plural == plural && c.method == method && content != nil {
@@ -78,10 +78,10 @@ func writing(method, plural string, change func(content fields)) breaker {
 	}}
 }
 
-// making breaks what the core makes from templates.
+// making breaks what the core creates from templates.
 func making(change func(content fields)) breaker { return writing("POST", infraMachines, change) }
 
-// disowning is a core that writes another owner than it should, and takes that for the right one.
+// disowning is a core that writes another owner than it should, and considers it right.
 func disowning(plural string) breaker {
 	rename := func(object fields, from, to string) {
 		owners, _ := at(object, "metadata", "ownerReferences").([]any)
@@ -95,7 +95,7 @@ func disowning(plural string) breaker {
 	return both(writing("PATCH", plural, func(o fields) { rename(o, "", "Other") }), seeing(plural, func(o fields) { rename(o, "Other", "") }))
 }
 
-// mislabelling is a core that writes another label than it should, and takes that for the right one.
+// mislabelling is a core that writes another label than it should, and considers it right.
 func mislabelling(plural string) breaker {
 	rename := func(object fields, from, to string) {
 		labels, _ := at(object, "metadata", "labels").(fields)

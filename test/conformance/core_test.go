@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	ruleFlag = flag.String("rule", "", "look at one rule alone")
+	ruleFlag = flag.String("rule", "", "check only this rule")
 	logsFlag = flag.String("logs", "", "a directory that keeps the logs of cores")
 )
 
-// waits are for cores on this computer, which need milliseconds. What must come has time, for computers that are busy.
+// waits are for cores on this computer, which need milliseconds. Positive waits are long, for busy computers.
 const waits = `
 apiVersion: conformance.millwright.dev/v1alpha1
 kind: Timeouts
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) { env = e; return nil, nil }))
 }
 
-// target is how a core is looked at.
+// target is how a core is tested.
 type target struct {
 	// kubeconfig is how the core reaches the API server, and the workload cluster; both as the administrator if it is empty.
 	kubeconfig   []byte
@@ -103,7 +103,7 @@ func look(t *testing.T, program cores.Core, how target) []report.Result {
 	return results
 }
 
-// asSuite is the config of a user who has the rights that the suite asks for and no others, so that these are all that it needs.
+// asSuite is the config of a user who has only the rights that the suite documents, so that these are all that it needs.
 func asSuite(t *testing.T) *rest.Config {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -143,13 +143,13 @@ func TestOurCore(t *testing.T) {
 		case known && r.Status == report.Fail:
 			t.Logf("%s %s is not kept: %s", r.Rule, r.ContractVersion, why)
 		case known && r.Status == report.Pass:
-			t.Errorf("%s %s is kept: take it out of the deviations", r.Rule, r.ContractVersion)
+			t.Errorf("%s %s is kept: remove it from the deviations", r.Rule, r.ContractVersion)
 		case r.Status == report.Pass:
 			passed++
 		case r.Status == report.Fail:
 			t.Errorf("%s %s %s: %+v", r.Rule, r.ContractVersion, r.Text, r.Failures)
 		default:
-			// A core that stops half-way keeps nothing: a rule that nobody has looked at is none that is kept.
+			// A core that stops half-way keeps nothing: a rule that was not checked is not kept.
 			t.Errorf("%s %s is skipped: %s", r.Rule, r.ContractVersion, r.Reason)
 		}
 	}

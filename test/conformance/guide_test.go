@@ -15,7 +15,7 @@ import (
 	"millwright.dev/test/scale/cores"
 )
 
-// TestTheGuideOnACore types what the guide says of cores, with our core running. Of the rules, three: TestOurCore looks at all.
+// TestTheGuideOnACore types what the guide says of cores, with our core running, for three of the rules: TestOurCore checks all.
 func TestTheGuideOnACore(t *testing.T) {
 	root, err := controlplane.Root()
 	if err != nil {

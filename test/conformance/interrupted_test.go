@@ -14,7 +14,7 @@ import (
 	"millwright.dev/contracts/conformance/core"
 )
 
-// refuser interrupts a run when it has made a Cluster, and has its namespace stay.
+// refuser interrupts a run when it has created a Cluster, and refuses the deletion of its namespace.
 type refuser struct {
 	next      http.RoundTripper
 	interrupt func()
@@ -32,7 +32,7 @@ func (r refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// Whoever interrupts a run learns both: that it was interrupted, and what was left for all that.
+// The error of an interrupted run has both: that it was interrupted, and what was left.
 func TestAnInterruptedRunReportsWhatIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -24,7 +24,7 @@ var (
 	exactlyFlag = flag.Bool("exactly", false, "see of each broken core that it keeps all other rules: half a minute each")
 )
 
-// standIns are the versions of kinds by which the suite plays providers.
+// standIns are the versions of kinds with which the suite simulates providers.
 func standIns() []schema.GroupVersion {
 	return []schema.GroupVersion{
 		standin.VersionOf(version.V1Beta2),
@@ -32,12 +32,12 @@ func standIns() []schema.GroupVersion {
 	}
 }
 
-// Each rule of cores that is verified by behaviour has a case, and can be broken, and so the suite be shown able to fail.
+// Each rule of cores that is verified by behaviour has a case and a core that breaks it, which shows that the suite can fail.
 func TestEveryRuleOfCoresHasAMutant(t *testing.T) {
 	broken, verified := mutants(), conformance.RulesOf(core.Cases())
 	for _, rule := range rules.Of(rules.Core) {
 		if slices.Contains(rule.Verified, rules.Behavioural) && !slices.Contains(verified, rule.ID) {
-			t.Errorf("%s is said to be verified by behaviour, and no case speaks of it", rule.ID)
+			t.Errorf("%s is verified by behaviour, and has no case", rule.ID)
 		}
 	}
 	for _, id := range verified {
@@ -47,11 +47,11 @@ func TestEveryRuleOfCoresHasAMutant(t *testing.T) {
 		delete(broken, id)
 	}
 	for id := range broken {
-		t.Errorf("%s is broken, and no case speaks of it", id)
+		t.Errorf("%s is broken, and has no case", id)
 	}
 }
 
-// A core that breaks one rule is found to break that one; with -exactly, no other but those that fall with it.
+// A core that breaks one rule is found to break that one; with -exactly, no other but those that fail with it.
 func TestBrokenCoresFailTheirRule(t *testing.T) {
 	if !*matrixFlag && *ruleFlag == "" {
 		t.Skip("takes minutes: make conformance-mutants")
@@ -75,7 +75,7 @@ func TestBrokenCoresFailTheirRule(t *testing.T) {
 func breakRule(t *testing.T, program cores.Core, id rules.ID, m mutant) {
 	wrong := misjudged(judgeMutant(t, program, id, m, 6*time.Second), id, m)
 	if len(wrong) > 0 {
-		// On a computer that is busy what keeps a rule may be late, and what breaks one too.
+		// On a busy computer both a kept rule and a violation may show late.
 		t.Logf("in little time: %v", wrong)
 		wrong = misjudged(judgeMutant(t, program, id, m, 30*time.Second), id, m)
 	}
@@ -106,7 +106,7 @@ func misjudged(results []report.Result, id rules.ID, m mutant) (wrong []string) 
 		case r.Rule == id:
 			seen = r.Status == report.Fail
 			if !seen {
-				wrong = append(wrong, fmt.Sprintf("%s is broken, and is said to %s: %s", id, r.Status, r.Reason))
+				wrong = append(wrong, fmt.Sprintf("%s is broken, and its result is %s: %s", id, r.Status, r.Reason))
 			}
 		case r.Status == report.Fail && !slices.Contains(m.with, r.Rule):
 			wrong = append(wrong, fmt.Sprintf("%s fails with %s: %+v", r.Rule, id, r.Failures))

@@ -33,7 +33,7 @@ type call struct {
 	method, group, version, namespace, plural, name, subresource string
 }
 
-// breaker is how a core breaks one rule: what it sees is not what is there, and what it writes is not what it meant to.
+// breaker is how a core breaks one rule: the proxy changes what it reads, and what it writes.
 type breaker struct {
 	// see changes an object that the core reads; false hides it. On a watch, event is the type of the event.
 	see func(p *proxy, c call, event string, object fields) bool
@@ -69,7 +69,7 @@ func (p *proxy) did(key string) bool {
 	return p.done[key]
 }
 
-// undo takes back that something was done, and reports whether it was.
+// undo resets that something was done, and reports whether it was.
 func (p *proxy) undo(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func startProxy(t *testing.T, how breaker, react time.Duration) *proxy {
 			r.Out.Header.Set("Accept", onlyJSON(r.In.Header.Get("Accept")))
 			p.request(r.Out)
 		},
-		// The core has given the request up.
+		// The core has cancelled the request.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	p.server = httptest.NewServer(reverse)
@@ -165,7 +165,7 @@ func (p *proxy) request(r *http.Request) {
 	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
-// read decodes the body of a request, and says from then on that it is JSON.
+// read decodes the body of a request, and sets its content type to JSON.
 func read(r *http.Request, body []byte, content *fields) bool {
 	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") {
 		object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
@@ -246,7 +246,7 @@ func (p *proxy) events(c call, from io.ReadCloser) io.ReadCloser {
 	return reader
 }
 
-// patch has the core write what it should not, beside what it does.
+// patch has the core write what it should not, in addition.
 func (p *proxy) patch(object client.Object, content string, status bool) {
 	patch := client.RawPatch(types.MergePatchType, []byte(content))
 	if status {

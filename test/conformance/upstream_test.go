@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	upstreamFlag = flag.Bool("upstream", false, "build what Cluster API has and run the suites on it, as make conformance-cores does")
+	upstreamFlag = flag.Bool("upstream", false, "build Cluster API's programs and run the suites on them, as make conformance-cores does")
 	oursFlag     = flag.Bool("ours", false, "run the suite for cores on ours alone")
 	writeFlag    = flag.String("write", "", "directory for the reports")
 )
@@ -62,11 +62,11 @@ func TestCoresSideBySide(t *testing.T) {
 // upstreamFindings are the rules that Cluster API's core does not keep, as docs/conformance/cores.md says.
 var upstreamFindings = []rules.ID{"CO-050", "CO-051", "CO-053", "CO-054", "CO-055", "CO-058"}
 
-// keeps fails for each rule that is not kept and no finding, or that nobody has looked at.
+// keeps fails for each rule that is not kept and no finding, or that was not checked.
 func keeps(t *testing.T, results []report.Result, findings []rules.ID) {
 	t.Helper()
 	if len(results) == 0 && !t.Failed() {
-		t.Error("no rule was looked at")
+		t.Error("no rule was checked")
 	}
 	for _, r := range results {
 		if r.Status == report.Skip || r.Status == report.Fail && !slices.Contains(findings, r.Rule) {
@@ -75,7 +75,7 @@ func keeps(t *testing.T, results []report.Result, findings []rules.ID) {
 	}
 }
 
-// save writes a report in YAML and Markdown, and says what failed.
+// save writes a report in YAML and Markdown, and logs what failed.
 func save(t *testing.T, command string, profile conformance.Profile, implementation report.Implementation, results []report.Result) {
 	t.Helper()
 	report.ReproduceBy(results, command+" RULE=%s")

@@ -1,5 +1,5 @@
 // Package container runs programs from container images as a kubelet would have them run, without a container runtime: it unpacks
-// an OCI image layout, and says how to start a container of it by bin/container.
+// an OCI image layout, and returns how to start a container of it by bin/container.
 package container
 
 import (
@@ -25,7 +25,7 @@ import (
 type Image struct {
 	// Root is its root file system.
 	Root string
-	// Config is what its maker says of how to run it.
+	// Config is how its author says to run it.
 	Config v1.Config
 }
 
@@ -113,11 +113,11 @@ func write(root *os.Root, name string, mode os.FileMode, content io.Reader) erro
 	return file.Close()
 }
 
-// Check says why containers cannot be made here, such as in a sandbox that forbids user namespaces.
+// Check returns why containers cannot be created here, such as in a sandbox that forbids user namespaces.
 func Check(program string) error {
 	dir, err := os.MkdirTemp("", "container-")
 	if err != nil {
-		return errors.Wrap(err, "making a directory")
+		return errors.Wrap(err, "creating a directory")
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	output, err := exec.Command(program, "-root="+dir, "-check").CombinedOutput()

@@ -24,13 +24,13 @@ func deployed() *corev1.SecurityContext {
 	}
 }
 
-// TestWhatAContainerMayDo: the program is this test, which says what it sees.
+// TestWhatAContainerMayDo: the program is this test, which prints what it sees.
 func TestWhatAContainerMayDo(t *testing.T) {
 	g := NewWithT(t)
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	if err := Check(filepath.Join(root, "bin", "container")); err != nil {
-		t.Skip("containers cannot be made here: ", err)
+		t.Skip("containers cannot be created here: ", err)
 	}
 	image := &Image{Root: t.TempDir(), Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/probe"}}}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(image.Root, "probe"), "./testdata/probe")
@@ -64,7 +64,7 @@ func TestWhatAContainerMayDo(t *testing.T) {
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// TestDeploymentsThatDemandLess: what a restricted pod may not have is an error instead of a container that is better than the real one.
+// TestDeploymentsThatDemandLess: what a restricted pod may not have is an error instead of a container stricter than the real one.
 func TestDeploymentsThatDemandLess(t *testing.T) {
 	image := &Image{Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}}}
 	for name, test := range map[string]struct {
@@ -93,6 +93,6 @@ func TestDeploymentsThatDemandLess(t *testing.T) {
 func TestWhereContainersAreForbidden(t *testing.T) {
 	g := NewWithT(t)
 	program := filepath.Join(t.TempDir(), "container")
-	g.Expect(os.WriteFile(program, []byte("#!/bin/sh\necho making namespaces: operation not permitted >&2\nexit 1\n"), 0o755)).To(Succeed())
-	g.Expect(Check(program)).To(MatchError(ContainSubstring("making namespaces: operation not permitted")))
+	g.Expect(os.WriteFile(program, []byte("#!/bin/sh\necho creating namespaces: operation not permitted >&2\nexit 1\n"), 0o755)).To(Succeed())
+	g.Expect(Check(program)).To(MatchError(ContainSubstring("creating namespaces: operation not permitted")))
 }

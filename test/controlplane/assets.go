@@ -50,7 +50,7 @@ func Assets() (string, error) {
 	return b.target, nil
 }
 
-// build is what is known about a build before it is made.
+// build is what is known about a build before it runs.
 type build struct {
 	// source is the directory of the nested module, target the directory that the programs end up in.
 	source, target string
@@ -80,7 +80,7 @@ func newBuild() (*build, error) {
 	return &build{source: source, target: target, version: version}, nil
 }
 
-// missing returns those of the wanted programs that are not there: not built yet, or removed by a person who tidied up.
+// missing returns those of the wanted programs that are not there: not built yet, or removed by a user.
 func (b *build) missing(wanted []program) []program {
 	return slices.DeleteFunc(slices.Clone(wanted), func(p program) bool {
 		info, err := os.Stat(filepath.Join(b.target, p.name))

@@ -29,12 +29,12 @@ var programs = []program{
 	{"hollow-kubelet", "./hollow-kubelet"},
 }
 
-// kubectl has 192 packages of its own. A demo that ends by itself does without.
+// kubectl has 192 packages of its own. A demo that ends by itself does not need it.
 var kubectl = program{"kubectl", "k8s.io/kubernetes/cmd/kubectl"}
 
 // Build builds the control plane's programs into the cache directory, those that are not there, and returns
 // the directory. Builds at the same time wait for each other; each program appears when it is complete.
-// The first build takes minutes: out says meanwhile how far it is.
+// The first build takes minutes: out shows its progress.
 func Build(ctx context.Context, out io.Writer, withKubectl bool) (string, error) {
 	wanted := programs
 	if withKubectl {
@@ -49,7 +49,7 @@ func Build(ctx context.Context, out io.Writer, withKubectl bool) (string, error)
 	}
 	parent := filepath.Dir(b.target)
 	if err := os.MkdirAll(parent, 0o750); err != nil {
-		return "", errors.Wrap(err, "making the cache directory")
+		return "", errors.Wrap(err, "creating the cache directory")
 	}
 	unlock, err := lock(ctx, filepath.Join(parent, ".lock"), out)
 	if err != nil {
@@ -66,7 +66,7 @@ func Build(ctx context.Context, out io.Writer, withKubectl bool) (string, error)
 func (b *build) run(ctx context.Context, parent string, missing []program, out io.Writer) error {
 	staging, err := os.MkdirTemp(parent, ".building-")
 	if err != nil {
-		return errors.Wrap(err, "making a directory to build in")
+		return errors.Wrap(err, "creating a directory to build in")
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
 	begin := time.Now()
@@ -85,7 +85,7 @@ func (b *build) run(ctx context.Context, parent string, missing []program, out i
 func (b *build) install(staging string, built []program) error {
 	// Other users may run the programs, whatever the umask.
 	if err := os.MkdirAll(b.target, 0o755); err != nil {
-		return errors.Wrap(err, "making the directory of the programs")
+		return errors.Wrap(err, "creating the directory of the programs")
 	}
 	if err := os.Chmod(b.target, 0o755); err != nil {
 		return errors.Wrap(err, "opening the directory of the programs to other users")
@@ -118,7 +118,7 @@ func (b *build) compile(ctx context.Context, dir string, missing []program, out 
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.source
 	cmd.Env = buildEnvironment(os.Environ())
-	// The go command removes what it has made half when it is interrupted, and ends its compilers.
+	// The go command removes incomplete files when it is interrupted, and ends its compilers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	progress := newProgress(out, "control plane")
@@ -130,7 +130,7 @@ func (b *build) compile(ctx context.Context, dir string, missing []program, out 
 	return nil
 }
 
-// ldflags strips the binaries and tells them their version, which clients ask for.
+// ldflags strips the binaries and sets their version, which clients read.
 func (b *build) ldflags() string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(b.version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -145,7 +145,7 @@ func (b *build) ldflags() string {
 	return strings.Join(flags, " ")
 }
 
-// buildEnvironment keeps out what belongs to the caller's own build, such as -race in GOFLAGS: the
+// buildEnvironment removes what belongs to the caller's own build, such as -race in GOFLAGS: the
 // programs would be others, and built again for each caller. GOGC and GOMEMLIMIT of the Makefile are passed on.
 func buildEnvironment(env []string) []string {
 	dropped := []string{"GOFLAGS=", "CGO_ENABLED=", "GOWORK=", "GOOS=", "GOARCH=", "GODEBUG=", "GOEXPERIMENT="}
@@ -155,8 +155,8 @@ func buildEnvironment(env []string) []string {
 	return append(kept, "CGO_ENABLED=0", "GOWORK=off")
 }
 
-// lock takes the file lock and returns what releases it. The lock goes with the process that holds
-// it, so an interrupted build locks nobody out.
+// lock takes the file lock and returns what releases it. The lock ends with the process that holds
+// it, so an interrupted build does not block others.
 func lock(ctx context.Context, path string, out io.Writer) (func(), error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -118,7 +118,7 @@ func certificatePEM(der []byte) []byte {
 // writeFiles writes files that only the owner may read.
 func writeFiles(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return errors.Wrap(err, "making a directory for keys")
+		return errors.Wrap(err, "creating a directory for keys")
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

@@ -14,7 +14,7 @@ const serviceCIDR = "10.96.0.0/16"
 var serviceIP = net.IPv4(10, 96, 0, 1)
 
 // etcdURL is a Unix socket in the working directory, which its host and port name: no port is taken, the
-// directory's name may be long, and nobody else can reach it.
+// directory's name may be long, and no other program can reach it.
 const etcdURL = "unix://client:2379"
 
 // auditPolicy records who changes what, and what our managers read, not how: no content, so no secrets. The managers are the
@@ -36,7 +36,7 @@ rules:
 - level: None
 `
 
-// spec completes what all components have in common.
+// spec adds what all components have in common.
 func (c *ControlPlane) spec(name string, args []string) childprocess.Spec {
 	return childprocess.Spec{
 		Name: name,

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// stopGrace is how long etcd may take to end by itself. The others are stateless and killed.
+	// stopGrace is how long etcd may take to exit on SIGTERM. The others are stateless and killed.
 	stopGrace = 2 * time.Second
-	// outageGrace is how long the API server may take to end by itself in StopAPIServer.
+	// outageGrace is how long the API server may take to exit on SIGTERM in StopAPIServer.
 	outageGrace = 2 * time.Second
 	// bindTries is how many ports the API server is started on when others take them first.
 	bindTries = 5
@@ -28,8 +28,8 @@ type Options struct {
 	// Name distinguishes control planes in the name of the CA and of the directory; "controlplane" when
 	// empty.
 	Name string
-	// LogDir is where each component writes <component>.log. It is made when missing and kept by
-	// Stop. When empty, logs are in the control plane's own directory and go with it.
+	// LogDir is where each component writes <component>.log. It is created when missing and kept by
+	// Stop. When empty, logs are in the control plane's own directory and are deleted with it.
 	LogDir string
 	// APIServerArgs and ControllerManagerArgs are added to the components' flags; later flags win.
 	APIServerArgs, ControllerManagerArgs []string
@@ -59,7 +59,7 @@ type ControlPlane struct {
 }
 
 // Start starts a control plane and returns when it serves: its API answers ready and the controller
-// manager has made the default ServiceAccount. The end of ctx kills the processes at any time; Stop
+// manager has created the default ServiceAccount. The end of ctx kills the processes at any time; Stop
 // must be called in any case, since it removes the directory too. When Start fails it leaves nothing
 // behind but LogDir.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
@@ -72,7 +72,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	}
 	dir, err := os.MkdirTemp("", "millwright-"+options.Name+"-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the control plane's directory")
+		return nil, errors.Wrap(err, "creating the control plane's directory")
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
@@ -90,7 +90,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(c.options.LogDir, 0o750); err != nil {
-		return errors.Wrap(err, "making the directory for logs")
+		return errors.Wrap(err, "creating the directory for logs")
 	}
 	if err := c.issueFiles(); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *ControlPlane) run(spec childprocess.Spec) error {
 	return nil
 }
 
-// bindAPIServer starts the API server on a port that proves free; another program may be faster.
+// bindAPIServer starts the API server on a free port; another program may take it first.
 func (c *ControlPlane) bindAPIServer(ctx context.Context) error {
 	for try := 1; ; try++ {
 		port, err := FreePort()
@@ -217,7 +217,7 @@ func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) 
 // Kubeconfig is the administrator's kubeconfig.
 func (c *ControlPlane) Kubeconfig() []byte { return c.admin }
 
-// KubeconfigPath is a file with the administrator's kubeconfig; it goes with Stop.
+// KubeconfigPath is a file with the administrator's kubeconfig; Stop removes it.
 func (c *ControlPlane) KubeconfigPath() string {
 	return filepath.Join(c.dir, "pki", "admin.kubeconfig")
 }
@@ -225,7 +225,7 @@ func (c *ControlPlane) KubeconfigPath() string {
 // Program is the path of one of the built programs, such as kubectl.
 func (c *ControlPlane) Program(name string) string { return filepath.Join(c.assets, name) }
 
-// AuditLog is the file that Options.Audit asks for.
+// AuditLog is the file of Options.Audit.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.LogDir, "audit.log") }
 
 // Dir is the control plane's own directory.

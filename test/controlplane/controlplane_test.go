@@ -25,7 +25,7 @@ import (
 // waitFor is how long anything may take on a busy machine.
 const waitFor = time.Minute
 
-// TestControlPlane walks through one control plane, since starting it is what takes time.
+// TestControlPlane has one control plane for all subtests, since starting it takes time.
 func TestControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	ctx := context.Background()

@@ -23,7 +23,7 @@ var identities = []identity{
 
 func (c *ControlPlane) pki() string { return filepath.Join(c.dir, "pki") }
 
-// issueFiles makes the CA, the API server's certificate and the keys of ServiceAccount tokens.
+// issueFiles creates the CA, the API server's certificate and the keys of ServiceAccount tokens.
 func (c *ControlPlane) issueFiles() error {
 	ca, err := newAuthority("millwright-" + c.options.Name)
 	if err != nil {

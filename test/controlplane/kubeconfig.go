@@ -41,7 +41,7 @@ func (c *ControlPlane) TokenKubeconfig(token string) ([]byte, error) {
 func (c *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client")
+		return nil, errors.Wrap(err, "creating a client")
 	}
 	seconds := int64(tokenLifetime / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

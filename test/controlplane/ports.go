@@ -26,7 +26,7 @@ var reservations struct {
 	held []net.Listener
 }
 
-// FreePort returns a port of loopback that nothing listens on, and that neither this process nor another that runs has got from FreePort.
+// FreePort returns a port of loopback that nothing listens on, and that FreePort has returned to neither this nor another running process.
 // It is from below the range that the kernel takes for outgoing connections: there it stays free while the API server is down, and a
 // client that dials it meanwhile cannot be connected to itself.
 func FreePort() (int, error) { return freePort(lowestPort, firstOutgoingPort()) }
@@ -47,7 +47,7 @@ func freePort(low, high int) (int, error) {
 	return 0, errors.Wrapf(err, "finding a free port between %d and %d", low, high)
 }
 
-// reserve takes a name that one process at a time can have, and that goes with it: a Unix socket outside of the file system.
+// reserve takes a name that one process at a time can have, and that is freed with it: a Unix socket outside of the file system.
 func reserve(port int) error {
 	held, err := net.Listen("unix", "@millwright-port-"+strconv.Itoa(port))
 	if err != nil {

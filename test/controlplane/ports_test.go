@@ -6,8 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestAPortIsGivenOutOnce: nobody listens on those that were given out before, and yet none of them comes again.
-func TestAPortIsGivenOutOnce(t *testing.T) {
+// TestAPortIsReturnedOnce, even if nothing listens on it.
+func TestAPortIsReturnedOnce(t *testing.T) {
 	g := NewWithT(t)
 	given := map[int]bool{}
 	for range 50 {

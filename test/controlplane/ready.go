@@ -21,9 +21,9 @@ import (
 const (
 	// startTimeout is generous: a start takes seconds, but a busy machine may take its time.
 	startTimeout = 2 * time.Minute
-	// probeInterval is how often a component is asked whether it is ready.
+	// probeInterval is how often the readiness of a component is checked.
 	probeInterval = 100 * time.Millisecond
-	// probeTimeout bounds one such question.
+	// probeTimeout bounds one such check.
 	probeTimeout = 5 * time.Second
 	// logTail is how much of a log an error shows.
 	logTail = 2000
@@ -32,7 +32,7 @@ const (
 func (c *ControlPlane) waitForAPIServer(ctx context.Context, server *childprocess.Process) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	return c.wait(ctx, "kube-apiserver is ready", func(ctx context.Context) error {
 		if !server.Running() {
@@ -42,19 +42,19 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, server *childproces
 	})
 }
 
-// waitForControllers waits for what only a working controller manager makes.
+// waitForControllers waits for what only a working controller manager creates.
 func (c *ControlPlane) waitForControllers(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
-	return c.wait(ctx, "the controller manager has made ServiceAccount default/default", func(ctx context.Context) error {
+	return c.wait(ctx, "the controller manager has created ServiceAccount default/default", func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }
 
-// wait asks until check succeeds. It gives up when a component has ended.
+// wait calls check until it succeeds. It gives up when a component has exited.
 func (c *ControlPlane) wait(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -87,13 +87,13 @@ func try(ctx context.Context, check func(context.Context) error) error {
 	return check(ctx)
 }
 
-// endedError says that a component ended by itself.
+// endedError means that a component has exited by itself.
 type endedError struct {
 	name, log string
 }
 
 func (e *endedError) Error() string {
-	return fmt.Sprintf("%s ended; the last lines of its log:\n%s", e.name, e.log)
+	return fmt.Sprintf("%s exited; the last lines of its log:\n%s", e.name, e.log)
 }
 
 func (c *ControlPlane) ended() error {
@@ -107,7 +107,7 @@ func (c *ControlPlane) ended() error {
 	return nil
 }
 
-// portTaken reports whether the API server ended because another program has its port.
+// portTaken reports whether the API server exited because another program has its port.
 func (c *ControlPlane) portTaken() bool {
 	content, err := os.ReadFile(filepath.Join(c.options.LogDir, "kube-apiserver.log"))
 	if err == nil && bytes.Contains(content, []byte(net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port))+": bind: address already in use")) {

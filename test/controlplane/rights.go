@@ -16,8 +16,8 @@ const (
 	rightsPoll    = 50 * time.Millisecond
 )
 
-// AwaitRights waits until the API server knows that the identity of a kubeconfig may do everything: a program that starts just after
-// its binding was made would spend requests on being refused.
+// AwaitRights waits until the API server allows everything to the identity of a kubeconfig: a program that starts just after
+// its binding was created would have requests refused.
 func AwaitRights(ctx context.Context, kubeconfig []byte) error {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -25,7 +25,7 @@ func AwaitRights(ctx context.Context, kubeconfig []byte) error {
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()

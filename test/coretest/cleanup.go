@@ -14,7 +14,7 @@ import (
 
 // cleanUp deletes the Clusters, Machines and Nodes of a test that has ended, whatever they wait for. Otherwise each later test pays
 // for them: a connection that stays caches and watches all Nodes of all tests, one whose target is gone is dialled again and
-// again, and a core that is restarted reconciles all that there ever was. What cannot be deleted stays, which costs time only.
+// again, and a core that is restarted reconciles everything left. What cannot be deleted stays, which only costs time.
 func (c *Core) cleanUp(t *testing.T, namespace string) {
 	t.Helper()
 	// The context of the test is done by now.
@@ -52,7 +52,7 @@ func (c *Core) deleteAll(ctx context.Context, t *testing.T, kind schema.GroupVer
 }
 
 // DeleteNow deletes an object without its finalizers and without grace. Finalizers go first, so that it is gone before its controller can
-// react; a controller that is fast enough to put one back takes care of the deletion itself.
+// react; a controller that is fast enough to add one again handles the deletion itself.
 func DeleteNow(ctx context.Context, c client.Client, object *metav1.PartialObjectMetadata) error {
 	if len(object.Finalizers) > 0 {
 		without := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))

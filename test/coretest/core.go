@@ -1,5 +1,5 @@
 // Package coretest runs the controllers of the core against a real API server, for tests. The API server is
-// the management cluster and the target cluster in one. Providers are stood in for by the test.
+// the management cluster and the target cluster in one. The test simulates providers.
 package coretest
 
 import (
@@ -53,7 +53,7 @@ type Core struct {
 	GracePeriod time.Duration
 	// RequestTimeout bounds the requests of the core to target clusters after the next Restart; 10 s.
 	RequestTimeout time.Duration
-	// ProbeFailures is how many probes that are left unanswered end a connection of the core after the next Restart; 5.
+	// ProbeFailures is how many unanswered probes end a connection of the core after the next Restart; 5.
 	ProbeFailures int
 	// Freeze are the options by which the core freezes replacements after the next Restart; never, if its timeout is zero.
 	Freeze freeze.Options
@@ -70,7 +70,7 @@ type Core struct {
 	target []byte
 }
 
-// Main runs the tests of a package with a core, which it hands to use first. The API server has the core's CRDs and those of
+// Main runs the tests of a package with a core, which it passes to use first. The API server has the core's CRDs and those of
 // the stand-in kinds. Tests of pure functions run without, see testenv.Pure.
 func Main(m *testing.M, use func(*Core)) int {
 	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: CRDs()}
@@ -98,7 +98,7 @@ func (c *Core) Restart(t *testing.T) {
 	c.RestartAfter(t, func() {})
 }
 
-// RestartAfter is Restart with something that happens while no core runs.
+// RestartAfter is Restart with a function that runs while no core does.
 func (c *Core) RestartAfter(t *testing.T, meanwhile func()) {
 	t.Helper()
 	if err := c.stop(); err != nil {
@@ -131,7 +131,7 @@ func (c *Core) start() error {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache:  cache.Options{DefaultTransform: trim.Transform(external.Trim)},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		// As long as its controllers take to end; what goes on afterwards, or hangs as testenv.Ended says, reaches nothing any more.
+		// As long as its controllers take to end; what still runs afterwards, or hangs as testenv.Ended says, reaches nothing any more.
 		GracefulShutdownTimeout: ptr.To(500 * time.Millisecond),
 		MapperProvider:          c.Env.MapperProvider,
 		// Restart runs controllers of the same names one after the other in one process.
@@ -146,15 +146,15 @@ func (c *Core) start() error {
 		return err
 	}
 	go func() { c.done <- mgr.Start(ctx) }()
-	// A manager that is to stop while its caches cannot be filled never does: its start waits for them all the same. A test that
-	// holds its lists opens them before it is to stop.
+	// A manager that is to stop while its caches cannot be filled never does: its start still waits for them. A test that
+	// holds its lists releases them before the stop.
 	for {
 		select {
 		case <-mgr.Elected():
 			return nil
 		case err := <-c.done:
 			c.done <- err
-			return errors.Wrap(err, "the core has ended")
+			return errors.Wrap(err, "the core has exited")
 		case <-time.After(50 * time.Millisecond):
 			if slow := c.life.slowness(); slow != nil && slow.Held() > 0 {
 				return nil
@@ -212,7 +212,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 	return machines.SetupWithManager(mgr, options)
 }
 
-// addFreezer adds what knows when nothing is replaced. The core before had the lease until it ended.
+// addFreezer adds the freezer, which decides when nothing is replaced. The previous core had the lease until it ended.
 func (c *Core) addFreezer(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
 	targets := freeze.Connected{Connections: c.Connections}
 	freezer := freeze.New(c.Freeze, clock.RealClock{}, targets)
@@ -230,10 +230,10 @@ func (c *Core) addFreezer(ctx context.Context, mgr ctrl.Manager, clusters *clust
 	return examiner.SetupWithManager(mgr, options)
 }
 
-// Lease is the lease in the namespace default that says when a core was last at work; see Core.Freeze.
+// Lease is the lease in the namespace default by which a core finds when one was last running; see Core.Freeze.
 const Lease = "core"
 
-// machines is the reconciler of Machines, for which seconds are what minutes are in earnest.
+// machines is the reconciler of Machines, with seconds in place of minutes.
 func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconciler {
 	return &machine.Reconciler{
 		Client:      mgr.GetClient(),
@@ -263,10 +263,10 @@ func (c *Core) Namespace(t *testing.T) string {
 	return namespace
 }
 
-// Cluster creates a Cluster that is nothing but the kubeconfig of the test's API server.
+// Cluster creates a Cluster that has only the kubeconfig of the test's API server.
 func (c *Core) Cluster(t *testing.T, namespace, name string) *clusterv1.Cluster {
 	t.Helper()
-	// The API wants a spec with at least one field.
+	// The API requires a spec with at least one field.
 	created := &clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},

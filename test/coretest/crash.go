@@ -18,19 +18,19 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// errDead is what the requests of a core end with that has crashed.
+// errDead is the error of the requests of a core that has crashed.
 var errDead = errors.New("this core is dead")
 
-// life is one process of the core as far as its requests go.
+// life is one process of the core, for its requests.
 type life struct {
-	// name is the user agent of its requests to target clusters. It tells them from those of the process before, some of which go on
+	// name is the user agent of its requests to target clusters. It tells them from those of the previous process, some of which continue
 	// when their controllers do not end in time.
 	name  string
 	mutex sync.Mutex
-	// left counts the writes to go until death of those that counts reports; negative is for ever.
+	// left is how many writes of those that counts reports are left until death; negative is unlimited.
 	left   int
 	counts func(*http.Request) bool
-	// before has the last write not reach the server.
+	// before means that the last write does not reach the server.
 	before bool
 	dead   bool
 	died   chan string
@@ -41,7 +41,7 @@ func newLife(number int) *life {
 }
 
 // Crash has the core die with its n-th write from now to either cluster that has to do with a namespace, "" for any; events and
-// leases aside. That write reaches the server, its answer is lost, and no request after it reaches anything. The channel has the
+// leases aside. That write reaches the server, its answer is lost, and no later request reaches anything. The channel gets the
 // write. The names of a test's Nodes contain its namespace, so writes to them count. Restart starts another core.
 func (c *Core) Crash(namespace string, n int) (died <-chan string) {
 	return c.crash(namespace, n, false)
@@ -69,7 +69,7 @@ func writesIn(namespace string) func(*http.Request) bool {
 	}
 }
 
-// send sends a request unless the process is dead, and loses the answer of the one that it dies with.
+// send sends a request unless the process is dead, and loses the answer of the last one.
 func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	last, dead := l.count(request)
 	if dead {
@@ -86,7 +86,7 @@ func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Respon
 	return nil, errDead
 }
 
-// end has no request reach anything any more.
+// end has all later requests fail.
 func (l *life) end() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -99,8 +99,8 @@ func (l *life) isDead() bool {
 	return l.dead
 }
 
-// count counts a write, and reports whether it is the last one, to be sent, or the process is dead by now. That it is dead as soon as
-// the last write is sent, and not when the answer is there, has no other request come between: a watch can bring the effect sooner.
+// count counts a write, and reports whether it is the last one, to be sent, or the process is dead by now. It is dead as soon as the
+// last write is sent, not when the answer arrives: a watch can deliver the effect sooner and cause another request.
 func (l *life) count(request *http.Request) (last, dead bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -117,7 +117,7 @@ func (l *life) count(request *http.Request) (last, dead bool) {
 	return !l.before, l.before
 }
 
-// lives hands requests to the process that lives now.
+// lives passes requests to the current process.
 type lives struct {
 	mutex sync.Mutex
 	begun int
@@ -125,7 +125,7 @@ type lives struct {
 	held  *SlowList
 }
 
-// slow holds lists back from now on, and slowness has which.
+// slow delays lists from now on; slowness has which.
 func (l *lives) slow(held *SlowList) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -144,7 +144,7 @@ func (l *lives) current() *life {
 	return l.now
 }
 
-// begin starts another life and returns it.
+// begin starts another process and returns it.
 func (l *lives) begin() *life {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -153,14 +153,14 @@ func (l *lives) begin() *life {
 	return l.now
 }
 
-// of is the process that lives now if the request is its own.
+// of is the current process if the request is its own.
 func (l *lives) of(request *http.Request) (*life, bool) {
 	now := l.current()
 	return now, request.UserAgent() == now.name
 }
 
-// MortalTarget has the Clusters that are created from now until the end of the test reach the API server in such a
-// way that their requests, too, end with the core.
+// MortalTarget has the Clusters that are created from now until the end of the test reach the API server by a proxy
+// whose requests, too, end with the core.
 func (c *Core) MortalTarget(t *testing.T) {
 	t.Helper()
 	transport, err := rest.TransportFor(c.Env.Config)

@@ -21,7 +21,7 @@ type Hang struct {
 	Name string
 	// Holds reports whether a request hangs.
 	Holds func(*http.Request) bool
-	// MidBody has the answer begin, and stop in its body.
+	// MidBody means that the answer begins, and stops in its body.
 	MidBody bool
 }
 
@@ -42,9 +42,9 @@ type HangingTarget struct {
 
 	mutex sync.Mutex
 	hang  *Hang
-	// stripped means that whoever asks has no rights.
+	// stripped means that all callers have no rights.
 	stripped bool
-	// muted means that watches bring nothing.
+	// muted means that watches deliver nothing.
 	muted bool
 	ended chan struct{}
 	held  map[string]int
@@ -78,7 +78,7 @@ func NewHangingTarget(config *rest.Config) (*HangingTarget, error) {
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(origin)
 			if h.isStripped() {
-				request.Out.Header.Set("Impersonate-User", Nobody)
+				request.Out.Header.Set("Impersonate-User", WithoutRights)
 			}
 		},
 	}
@@ -93,7 +93,7 @@ func NewHangingTarget(config *rest.Config) (*HangingTarget, error) {
 	return h, nil
 }
 
-// hold keeps a request that hangs until its client leaves or the server ends, and reports whether it was one.
+// hold holds a request that hangs until its client leaves or the server ends, and reports whether it was one.
 func (h *HangingTarget) hold(w http.ResponseWriter, r *http.Request) bool {
 	h.mutex.Lock()
 	h.total[r.Method]++
@@ -124,13 +124,13 @@ func (h *HangingTarget) hold(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Hang has the server hang in a way, from now on; requests under way go on.
+// Hang has the server hang in a way from now on; requests under way continue.
 func (h *HangingTarget) Hang(hang Hang) { h.set(&hang) }
 
-// Nobody is the name of a user without rights.
-const Nobody = "nobody"
+// WithoutRights is the name of a user without rights.
+const WithoutRights = "without-rights"
 
-// TakeRights has the API server refuse all that an authenticated user without rights may not do, and ends the watches that there are.
+// TakeRights has the API server refuse all that an authenticated user without rights may not do, and ends the open watches.
 func (h *HangingTarget) TakeRights() {
 	h.strip(true)
 	h.CloseClientConnections()
@@ -151,7 +151,7 @@ func (h *HangingTarget) isStripped() bool {
 	return h.stripped
 }
 
-// Mute has watches stay open and bring nothing from now on, as behind a proxy that has lost the API server. Unmute ends them all.
+// Mute has watches stay open and deliver nothing from now on, as behind a proxy that has lost the API server. Unmute ends them all.
 func (h *HangingTarget) Mute() { h.mute(true) }
 
 // Unmute ends Mute.
@@ -189,7 +189,7 @@ func (s stream) Write(data []byte) (int, error) {
 // Unwrap has the answer flushed.
 func (s stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// Answer ends the hanging for requests to come.
+// Answer ends the hanging for later requests.
 func (h *HangingTarget) Answer() { h.set(nil) }
 
 func (h *HangingTarget) set(hang *Hang) {
@@ -212,7 +212,7 @@ func (h *HangingTarget) Total(method string) int {
 	return h.total[method]
 }
 
-// Kubeconfig leads to the server.
+// Kubeconfig is that of the server.
 func (h *HangingTarget) Kubeconfig() []byte {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["target"] = &clientcmdapi.Cluster{Server: h.URL}
@@ -226,7 +226,7 @@ func (h *HangingTarget) Kubeconfig() []byte {
 	return content
 }
 
-// End ends the server and all that hangs.
+// End ends the server and all hanging requests.
 func (h *HangingTarget) End() {
 	close(h.ended)
 	h.CloseClientConnections()

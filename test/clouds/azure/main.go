@@ -40,13 +40,13 @@ func main() {
 	})
 }
 
-// Whose tokens the endpoint of managed identities gives out.
+// Its tokens are what the endpoint of managed identities issues.
 const (
 	tenantID = "00000000-0000-0000-0000-0000000000aa"
 	clientID = "00000000-0000-0000-0000-0000000000bb"
 )
 
-// identities is the source of tokens, for whoever finds its address in IDENTITY_ENDPOINT. Others are let in with any token.
+// identities issues tokens to clients that have its address in IDENTITY_ENDPOINT. Others are accepted with any token.
 func identities() *entra.Front {
 	front := entra.New(clock.RealClock{})
 	front.SetManagedIdentity(entra.Application{

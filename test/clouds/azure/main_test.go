@@ -36,7 +36,7 @@ runcmd:
 
 const group = "/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup
 
-// launch is a virtual machine that Azure can make, with the data.
+// launch is a valid virtual machine with the data.
 func launch(key, data string) map[string]any {
 	type object = map[string]any
 	properties := object{

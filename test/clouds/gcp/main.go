@@ -40,7 +40,7 @@ func main() {
 	})
 }
 
-// google is a cloud with the metadata server of a host in it, for whoever finds its address in GCE_METADATA_HOST.
+// google is a cloud with the metadata server of a host in it, for clients that have its address in GCE_METADATA_HOST.
 type google struct {
 	*compute.Server
 	metadata http.Handler

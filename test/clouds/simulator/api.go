@@ -15,7 +15,7 @@ type Call struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// ClientToken is what the API recognizes a repeated call by, if the call has it.
 	ClientToken string `json:"clientToken,omitempty"`
-	// Caller is who made the call, such as the access key ID; empty when nobody is named.
+	// Caller identifies the caller, such as the access key ID; empty when the call has no identity.
 	Caller string `json:"caller,omitempty"`
 	// Done is false while the request is still held or delayed.
 	Done bool `json:"done"`
@@ -56,7 +56,7 @@ type Fault struct {
 	DelayBefore time.Duration `json:"delayBefore,omitempty"`
 	// DelayAfter passes between the effect and the answer.
 	DelayAfter time.Duration `json:"delayAfter,omitempty"`
-	// HoldBefore and HoldAfter keep the call until the fault is released or removed, or the caller
+	// HoldBefore and HoldAfter hold the call until the fault is released or removed, or the caller
 	// has gone.
 	HoldBefore bool `json:"holdBefore,omitempty"`
 	// HoldAfter holds between the effect and the answer.

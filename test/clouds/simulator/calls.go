@@ -81,10 +81,10 @@ func (e *Exchange) LaunchFailure() *Failure {
 	return e.fault.LaunchFailure
 }
 
-// SetCaller notes who made the call.
+// SetCaller records the caller.
 func (e *Exchange) SetCaller(name string) { e.change(func(c *Call) { c.Caller = name }) }
 
-// AddResources notes machines that the call is about.
+// AddResources records machines that the call is about.
 func (e *Exchange) AddResources(ids ...string) {
 	e.change(func(c *Call) {
 		for _, id := range ids {

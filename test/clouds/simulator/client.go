@@ -72,17 +72,17 @@ func (c *Client) Fault(ctx context.Context, id string) (Fault, error) {
 	return Fault{}, errors.Errorf("the simulator has no fault %s", id)
 }
 
-// ReleaseFault lets go the calls that the fault holds now.
+// ReleaseFault releases the calls that the fault holds now.
 func (c *Client) ReleaseFault(ctx context.Context, id string) error {
 	return c.Do(ctx, http.MethodPost, "faults/"+url.PathEscape(id)+"/release", nil, nil)
 }
 
-// RemoveFault takes a fault back.
+// RemoveFault removes a fault.
 func (c *Client) RemoveFault(ctx context.Context, id string) error {
 	return c.Do(ctx, http.MethodDelete, "faults/"+url.PathEscape(id), nil, nil)
 }
 
-// ClearFaults takes all faults back.
+// ClearFaults removes all faults.
 func (c *Client) ClearFaults(ctx context.Context) error {
 	return c.Do(ctx, http.MethodDelete, "faults", nil, nil)
 }

@@ -8,7 +8,7 @@ import (
 // ControlPrefix is the path of the control interface, which no request of a simulated API has.
 const ControlPrefix = "/_sim/"
 
-// Control is the control interface below ControlPrefix; Client is its client. It asks for no credentials: simulators listen on loopback
+// Control is the control interface below ControlPrefix; Client is its client. It needs no credentials: simulators listen on loopback
 // only.
 type Control struct{ mux *http.ServeMux }
 
@@ -50,7 +50,7 @@ func WriteJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// ReadJSON reads the request's body; if that is not what v takes, it answers so and is false.
+// ReadJSON reads the request's body into v; if that fails, it answers so and returns false.
 func ReadJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()

@@ -107,7 +107,7 @@ func (f *faults) drop(which func(*activeFault) bool) {
 	})
 }
 
-// hold keeps a call until the fault lets it go. It is false when the caller has gone first.
+// hold holds a call until the fault releases it. It is false when the caller has gone first.
 func (a *activeFault) hold(r *http.Request) bool {
 	a.owner.mu.Lock()
 	a.fault.Holding++

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Front is what each call of a simulated API passes. Its zero value is of no use; see NewFront.
+// Front is what each call of a simulated API passes through. Its zero value is of no use; see NewFront.
 type Front struct {
 	clock   clock.Clock
 	latency time.Duration
@@ -31,7 +31,7 @@ type Answer struct {
 	Write func(http.ResponseWriter)
 }
 
-// Serve makes one call: what a fault does before the effect, the effect, what it does after. Action, Parameters and ClientToken of the
+// Serve executes one call: what a fault does before the effect, the effect, what it does after. Action, Parameters and ClientToken of the
 // entry go into the log; the parameters that faults are matched with are given apart, since the log must not have all of them.
 func (f *Front) Serve(
 	w http.ResponseWriter, r *http.Request, entry Call, parameters map[string]string, perform func(*Exchange) Answer,
@@ -114,11 +114,11 @@ func (f *Front) AddFault(fault Fault) string { return f.faults.add(fault) }
 // Faults are the faults still injected, in their order.
 func (f *Front) Faults() []Fault { return f.faults.list() }
 
-// RemoveFault takes a fault back and lets go the calls that it holds.
+// RemoveFault removes a fault and releases the calls that it holds.
 func (f *Front) RemoveFault(id string) { f.faults.remove(id) }
 
-// ReleaseFault lets go the calls that the fault holds now; later ones are held again.
+// ReleaseFault releases the calls that the fault holds now; later ones are held again.
 func (f *Front) ReleaseFault(id string) { f.faults.release(id) }
 
-// ClearFaults takes all faults back.
+// ClearFaults removes all faults.
 func (f *Front) ClearFaults() { f.faults.clear() }

@@ -49,7 +49,7 @@ func newAPI(t *testing.T) *api {
 }
 
 func (a *api) greet(e *simulator.Exchange, name string) simulator.Answer {
-	e.SetCaller("somebody")
+	e.SetCaller("a-user")
 	if failure := e.Error(); failure != nil {
 		return simulator.Answer{Status: failure.Status, Code: failure.Code, Write: func(w http.ResponseWriter) { w.WriteHeader(failure.Status) }}
 	}
@@ -66,7 +66,7 @@ func (a *api) fault(f simulator.Fault) string {
 
 // call returns status, Retry-After and body; the error is the transport's.
 func (a *api) call(ctx context.Context, name string) (int, string, string, error) {
-	// Go's client repeats what it takes for idempotent.
+	// Go's client repeats requests that it considers idempotent.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/?name="+name, nil)
 	a.Expect(err).NotTo(HaveOccurred())
 	response, err := new(http.Client).Do(request)
@@ -102,7 +102,7 @@ func TestFaultsApplyInTheirOrderToTheCallsThatTheyMatch(t *testing.T) {
 	a.Expect(err).NotTo(HaveOccurred())
 	a.Expect(calls).To(HaveLen(4))
 	a.Expect(calls[2]).To(Equal(simulator.Call{
-		ID: 3, Time: a.clock.Now().UTC(), Action: "Greet", Caller: "somebody", Done: true, Status: 429, Code: "Busy", FaultID: id,
+		ID: 3, Time: a.clock.Now().UTC(), Action: "Greet", Caller: "a-user", Done: true, Status: 429, Code: "Busy", FaultID: id,
 	}))
 	a.Expect(calls[3].Resources).To(ConsistOf("anna"))
 	a.Expect(a.sim.ClearCalls(a.ctx)).To(Succeed())
@@ -137,7 +137,7 @@ func TestHeldCalls(t *testing.T) {
 			a.Expect(a.sim.ReleaseFault(a.ctx, id)).To(Succeed())
 			a.Eventually(answered).Should(Receive(Equal("hello anna")))
 
-			// A caller that goes ends its call, and nobody else's.
+			// A caller that goes ends its own call only.
 			gone, leave := context.WithCancel(a.ctx)
 			left := make(chan error, 1)
 			go func() {

@@ -37,7 +37,7 @@ func NewBuckets(limits map[string]Throttle, c clock.PassiveClock) *Buckets {
 // Take is false when the bucket of the name is empty. What is not limited has no bucket.
 func (b *Buckets) Take(name string) bool { return b.TakeFor(name, "") }
 
-// TakeFor is Take from the bucket that somebody has alone, by the limit of the name.
+// TakeFor is Take from a caller's own bucket, by the limit of the name.
 func (b *Buckets) TakeFor(name, holder string) bool {
 	limit, ok := b.limits[name]
 	if !ok {

@@ -1,4 +1,4 @@
-// Package tokens gives out access tokens as clouds do to programs that run on them, for simulated clouds that take any token.
+// Package tokens issues access tokens as clouds do to programs that run on them, for simulated clouds that accept any token.
 package tokens
 
 import (
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// life is how long an access token is good for.
+// life is how long an access token is valid.
 const life = time.Hour
 
 // Secret is what proves to the endpoint for managed identities that a process on the same machine asks.
 const Secret = "simulated"
 
-// Handler gives access tokens as clouds do to programs that they run: Azure's App Service to a managed identity
+// Handler issues access tokens as clouds do to programs that they run: Azure's App Service to a managed identity
 // (https://learn.microsoft.com/azure/app-service/overview-managed-identity#rest-endpoint-reference), since the address of the service for
 // virtual machines cannot be changed, and the metadata service of Compute Engine to a service account
 // (https://cloud.google.com/compute/docs/access/authenticate-workloads).

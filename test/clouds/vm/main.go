@@ -1,6 +1,6 @@
 // Command sim-machine is a simulated virtual machine: it boots by its instance metadata service, as
 // cloud-init does, into a private root directory, and runs services behind a systemctl of its own. By the
-// name it is called by it is also that systemctl, and a curl for hosts that have none.
+// name that it is called by it is also that systemctl, and a curl for hosts that have none.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run() error {
 	options := machine.Options{Console: os.Stdout}
 	pflag.StringVar(&options.MetadataEndpoint, "metadata-endpoint", "", "URL of the instance metadata service")
 	pflag.StringVar(&options.Media, "media", "", "directory with the files of a provisioning medium, which is ejected when it has been read")
-	pflag.StringVar(&options.Root, "root", "", "private root directory, which is made")
+	pflag.StringVar(&options.Root, "root", "", "private root directory, which is created")
 	pflag.StringVar(&options.Image, "image", "", "directory whose files are linked into the root")
 	pflag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -96,7 +96,7 @@ func (v *vm) file(path string) func() string {
 	return func() string { return v.read(filepath.Join(v.root, path)) }
 }
 
-// pid is what a file of the machine says, and 0 before its service has written it.
+// pid is what a file of the machine has, and 0 before its service has written it.
 func (v *vm) pid(path string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(v.file(path)()))
 	return n
@@ -171,7 +171,7 @@ func TestBoot(t *testing.T) {
 	v.Expect(console).To(ContainSubstring("not simulated: hostname"))
 	v.Expect(console).To(ContainSubstring("agent.service: agent --config"))
 
-	// A service that is killed comes back, and nothing of its first life is left.
+	// A service that is killed is restarted, and nothing of its first run is left.
 	first, child := v.pids()
 	v.Expect(syscall.Kill(first, syscall.SIGKILL)).To(Succeed())
 	v.Eventually(func() int { return v.pid("run/agent.pid") }, "30s").ShouldNot(Or(BeZero(), Equal(first)))

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// waits suit a stand-in: what must come has time, for computers that are busy, and what must not come is seen at once.
+// waits suit a stand-in: positive waits are long, for busy computers, and negative ones short.
 const waits = `
 apiVersion: conformance.millwright.dev/v1alpha1
 kind: Timeouts
@@ -82,7 +82,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestTheGuideHasThisTest: what the guide tells to write is the test above, to the letter.
+// TestTheGuideHasThisTest: the guide has the test above, to the letter.
 func TestTheGuideHasThisTest(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/guides/conformance.md")
 	if err != nil {

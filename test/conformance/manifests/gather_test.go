@@ -32,7 +32,7 @@ func (i implementation) metadataModule() string {
 	return i.module
 }
 
-// recipe are the commands that bring the manifests into a directory without this repository.
+// recipe are the commands that write the manifests into a directory without this repository.
 func (i implementation) recipe() string {
 	if i.module == "" {
 		return fmt.Sprintf("make release VERSION=%s\n", ours)
@@ -105,9 +105,9 @@ func copyTo(dir string, files ...string) error {
 	return nil
 }
 
-// gatherer knows where manifests come from.
+// gatherer finds the manifests of implementations.
 type gatherer struct {
-	// root is the repository, release the releases that were made of it, and scratch a directory that belongs to no module.
+	// root is the repository, release the releases that were built from it, and scratch a directory that belongs to no module.
 	root, release, scratch, kustomize string
 	modules                           map[string]string
 }

@@ -21,10 +21,10 @@ type implementation struct {
 	name, organization string
 	// module is where its manifests come from; ours come from config/release.sh and have none.
 	module string
-	// config is the directory that kustomize builds, and components the name of what comes out in a release; of ours, config is the
+	// config is the directory that kustomize builds, and components the name of the result in a release; of ours, config is the
 	// directory of the release.
 	config, components string
-	// metadata is the module that has metadata.yaml, if that is another, and templates what lies beside the components in a release.
+	// metadata is the module that has metadata.yaml, if that is another, and templates what is beside the components in a release.
 	metadata, templates string
 	profiles            []conformance.Profile
 }

@@ -15,7 +15,7 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// Where reports and what is said of them are, from the root of the repository.
+// The paths of reports, index and findings, from the root of the repository.
 const (
 	reports  = "docs/conformance/static"
 	index    = "docs/conformance/README.md"
@@ -79,8 +79,8 @@ func sections(page string) map[string]string {
 	return found
 }
 
-// TestReportsAreIndexedAndExplained: the table says what the reports say, each failure of others is explained in the findings, and nothing
-// is laid to somebody's charge that the report does not say.
+// TestReportsAreIndexedAndExplained: the table agrees with the reports, each failure of others is explained in the findings, and the
+// findings claim nothing that the report does not have.
 func TestReportsAreIndexedAndExplained(t *testing.T) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -111,7 +111,7 @@ func TestReportsAreIndexedAndExplained(t *testing.T) {
 	}
 	for _, entry := range entries {
 		if !known[entry.Name()] {
-			t.Errorf("%s/%s is of no implementation that is known", reports, entry.Name())
+			t.Errorf("%s/%s is of no known implementation", reports, entry.Name())
 		}
 	}
 }
@@ -137,7 +137,7 @@ func explained(t *testing.T, i implementation, r *report.Report, said string) {
 	}
 	for id := range claimed {
 		if !failed[id] {
-			t.Errorf("%s: %s speaks of %s, which has not failed", i.file(), findings, id)
+			t.Errorf("%s: %s mentions %s, which has not failed", i.file(), findings, id)
 		}
 	}
 }

@@ -49,11 +49,11 @@ func TestReportsAreOfOurManifests(t *testing.T) {
 		}
 	}
 	if found != 5 {
-		t.Errorf("%d of our releases were looked at", found)
+		t.Errorf("%d of our releases were checked", found)
 	}
 }
 
-// touchAll reads all files of a directory: go test takes a result from its cache unless a file has changed that the test itself has read.
+// touchAll reads all files of a directory: go test reuses a cached result unless a file has changed that the test itself has read.
 func touchAll(t *testing.T, directory string) {
 	t.Helper()
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func touchAll(t *testing.T, directory string) {
 	}
 }
 
-// kubectlKustomize is a program that builds as kustomize does, of what every test has.
+// kubectlKustomize is a program that builds as kustomize does, by the kubectl that every test has.
 func kubectlKustomize(t *testing.T) string {
 	t.Helper()
 	assets, err := controlplane.Assets()

@@ -22,7 +22,7 @@ var kustomize = flag.String("kustomize", "", "build manifests with this program,
 // suite is the version of the suite; the command conformance says the same.
 const suite = "v0.1.0"
 
-// TestReports brings the manifests of all implementations, runs the suite on them, and writes the reports and the table of them.
+// TestReports gathers the manifests of all implementations, runs the suite on them, and writes the reports and their table.
 func TestReports(t *testing.T) {
 	if *kustomize == "" {
 		t.Skip("downloads modules: make conformance-static")
@@ -87,7 +87,7 @@ func (i implementation) judge(root string) (*report.Report, error) {
 	return r, nil
 }
 
-// versions are those that were looked at: a release without kinds of a contract has none.
+// versions are those that were checked: a release without kinds of a contract has none.
 func versions(results []report.Result) []string {
 	found := []string{}
 	for _, result := range results {
@@ -99,7 +99,7 @@ func versions(results []report.Result) []string {
 	return found
 }
 
-// command looks at manifests in a directory with the command line.
+// command checks manifests in a directory with the command line.
 func (i implementation) command(dir string, profile conformance.Profile) string {
 	return fmt.Sprintf("go run ./contracts/conformance/cmd/conformance static --components %s --name %s --release %s --profile %s", dir, i.name,
 		i.version(), profile.Name)

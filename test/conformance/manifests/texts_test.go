@@ -11,7 +11,7 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// TestReportsAreWhole: each committed report says what was looked at, by what, and of each rule how to see it again and why it was skipped or
+// TestReportsAreWhole: each committed report says what was checked, by what, and for each rule how to repeat it and why it was skipped or
 // failed.
 func TestReportsAreWhole(t *testing.T) {
 	for file, r := range committed(t) {
@@ -29,7 +29,7 @@ func TestReportsAreWhole(t *testing.T) {
 	}
 }
 
-// TestReportsQuoteTheRules holds the rules' texts in all committed reports to the catalog: who changes a text changes them as well.
+// TestReportsQuoteTheRules compares the rules' texts in all committed reports with the catalog.
 func TestReportsQuoteTheRules(t *testing.T) {
 	for file, r := range committed(t) {
 		for _, result := range r.Results {

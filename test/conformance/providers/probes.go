@@ -22,7 +22,7 @@ type asked func(ctx context.Context) ([]probe.Machine, error)
 // Machines implements probe.Probe.
 func (a asked) Machines(ctx context.Context) ([]probe.Machine, error) { return a(ctx) }
 
-// probeOf looks into a simulated cloud by its control interface, past the API that the provider uses.
+// probeOf reads a simulated cloud by its control interface, not by the API that the provider uses.
 func probeOf(c *sandbox.Cloud) probe.Probe {
 	switch c.Name {
 	case "aws":

@@ -27,8 +27,8 @@ var (
 	run      = flag.Bool("conformance", false, "run the suites, as make conformance does: takes minutes")
 	logs     = flag.String("logs", "", "a directory that keeps the logs")
 	keep     = flag.Bool("write", false, "write the reports into docs/conformance")
-	rule     = flag.String("rule", "", "look at one rule alone; then no report is written")
-	provider = flag.String("provider", "", "the only implementation to look at")
+	rule     = flag.String("rule", "", "check only this rule; then no report is written")
+	provider = flag.String("provider", "", "the only implementation to check")
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ type implementation struct {
 	suite        suites.Suite
 	config       *rest.Config
 	options      suites.RunOptions
-	// fill replaces what the sample leaves open.
+	// fill sets what the sample leaves open.
 	fill map[string]string
 	// open are the rules that may be skipped, since the implementation does not have what they are about.
 	open []rules.ID
@@ -73,13 +73,13 @@ func TestOurProviders(t *testing.T) {
 			name: "bootstrap-cloudconfig", sample: "cloudconfig", profile: suites.BootstrapConfigProfile, suite: behaviour.BootstrapConfig,
 			config: s.Control.Config(), options: suites.RunOptions{Restart: restart(s.CloudConfig)},
 			fill: map[string]string{"${KUBECONFIG}": quoted(t, string(kubeconfig))},
-			// Templates may be changed, as the contract lets them.
+			// Templates may be changed, as the contract allows.
 			open: []rules.ID{"BT-004", "BT-005", "BT-006"},
 		})
 	})
 }
 
-// start brings up clouds and providers, and no core: the suite plays it.
+// start starts clouds and providers, and no core: the suite simulates it.
 func start(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Clouds: []string{"aws", "azure", "gcp"}, LogDir: *logs, Progress: t.Output()})
@@ -116,7 +116,7 @@ func quoted(t *testing.T, text string) string {
 func judge(t *testing.T, i implementation) {
 	t.Helper()
 	if *provider != "" && *provider != i.name {
-		t.Skip("another was asked for")
+		t.Skip("another one is selected")
 	}
 	i.options.Sample = []byte(sample(t, i.sample+".yaml", i.fill))
 	i.options.Timeouts = []byte(sample(t, "timeouts.yaml", nil))
@@ -158,7 +158,7 @@ func sample(t *testing.T, name string, fill map[string]string) string {
 // suiteVersion is that of the suite and of our providers, which are released together, and the directory of the reports.
 const suiteVersion = "v0.1.0"
 
-// write keeps the report, without the time, for people and for programs: a run that finds the same writes the same.
+// write writes the report, without the time, in both formats: a run with the same result writes the same.
 func write(t *testing.T, i implementation, results []report.Result) {
 	t.Helper()
 	report.ReproduceBy(results, "make conformance PROVIDER="+i.name+" RULE=%s")

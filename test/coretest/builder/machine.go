@@ -1,4 +1,4 @@
-// Package builder makes Machines for tests of pure functions. It imports no part of the core, so that the tests inside any
+// Package builder builds Machines for tests of pure functions. It imports no part of the core, so that the tests inside any
 // package of it may use it.
 package builder
 
@@ -16,7 +16,7 @@ import (
 // Epoch is when Machines are created and their conditions change.
 var Epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Machine is an available Machine with label pool=a; change may make it something else.
+// Machine is an available Machine with label pool=a, modified by change.
 func Machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{

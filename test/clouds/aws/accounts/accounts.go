@@ -1,4 +1,4 @@
-// Package accounts puts several simulated AWS accounts behind one address, with STS in front of them: who signs a request decides which
+// Package accounts puts several simulated AWS accounts behind one address, with STS in front of them: the signer of a request decides which
 // account it reaches. Where it and the documentation of AWS disagree, it is wrong.
 package accounts
 
@@ -33,7 +33,7 @@ type Role struct {
 	Tokens []string
 }
 
-// caller is whose an access key is.
+// caller is the owner of an access key.
 type caller struct {
 	account, arn string
 	// token is the session token that has to come with it; empty for users.
@@ -89,7 +89,7 @@ func (f *Front) SetRoles(roles ...Role) {
 	f.roles = roles
 }
 
-// ExpireSessions ends all sessions that STS has given out so far.
+// ExpireSessions ends all sessions that STS has issued so far.
 func (f *Front) ExpireSessions() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +119,7 @@ func (f *Front) Calls() []simapi.Call {
 	return slices.Clone(f.calls)
 }
 
-// credential is the part of the header Authorization that says who signs, and for which service.
+// credential is the part of the header Authorization that names the signer and the service.
 var credential = regexp.MustCompile(`Credential=([^/, ]+)/[0-9]{8}/[a-z0-9-]+/([a-z0-9-]+)/aws4_request`)
 
 // ServeHTTP answers STS, and hands calls of other services to the account of the caller.
@@ -150,7 +150,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	services.ServeHTTP(w, r)
 }
 
-// authenticate returns whose an access key is.
+// authenticate returns the owner of an access key.
 func (f *Front) authenticate(key, token string) (*caller, *refusal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -169,7 +169,7 @@ var (
 	sessionName = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
 )
 
-// issue gives out credentials of a session. chained is true if the caller has those of a session, too.
+// issue issues the credentials of a session. chained is true if the caller has those of a session, too.
 func (f *Front) issue(arn string, form url.Values, chained bool) (assumed, assumedUser, *refusal) {
 	name, match := form.Get("RoleSessionName"), roleARN.FindStringSubmatch(arn)
 	seconds, err := strconv.Atoi(form.Get("DurationSeconds"))

@@ -15,7 +15,7 @@ func newAddresses() *addresses {
 	return &addresses{
 		used: map[netip.Addr]bool{},
 		next: map[string]netip.Addr{},
-		// The range for benchmarks (RFC 2544), which is nobody's.
+		// The range for benchmarks (RFC 2544), which is assigned to no network.
 		public: netip.MustParseAddr("198.18.0.0"),
 	}
 }

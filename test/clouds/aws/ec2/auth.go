@@ -38,7 +38,7 @@ func (s *Server) authenticate(r *http.Request, name string) (string, error) {
 		return key, fail("AuthFailure", "The credential date does not match the X-Amz-Date header")
 	case !strings.Contains(headers, ";host;") || !strings.Contains(headers, ";x-amz-date;"):
 		return key, fail("AuthFailure", "The headers host and x-amz-date must be signed")
-	case !s.letsIn(key):
+	case !s.accepts(key):
 		return key, fail("AuthFailure", "AWS was not able to validate the provided access credentials")
 	}
 	return key, nil

@@ -17,7 +17,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-// fail makes an error answer with the status that EC2 sends with the code.
+// fail returns an error answer with the status that EC2 sends with the code.
 func fail(code, format string, args ...any) *apiError {
 	return &apiError{status: statusOf(code), code: code, message: fmt.Sprintf(format, args...)}
 }

@@ -106,7 +106,7 @@ func TestHeldAfterTheEffect(t *testing.T) {
 	a.Expect(<-first).To(HaveOccurred())
 	a.Eventually(holding).Should(BeZero())
 
-	// The second is let go.
+	// The second is released.
 	second := launch(a.ctx, "t2")
 	a.Eventually(holding).Should(Equal(1))
 	a.Expect(a.sim.ReleaseFault(a.ctx, id)).To(Succeed())

@@ -62,7 +62,7 @@ func TestFailedLaunchesLeaveTheTokenFree(t *testing.T) {
 
 func TestWithoutTokenEachLaunchIsNew(t *testing.T) {
 	a := newAccount(t, ec2.Options{})
-	// The SDK makes a token for each call by itself.
+	// The SDK generates a token for each call by itself.
 	a.Expect(a.launch()).NotTo(Equal(a.launch()))
 	a.Expect(a.lastCall().ClientToken).NotTo(BeEmpty())
 }

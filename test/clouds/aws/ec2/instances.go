@@ -171,8 +171,8 @@ func describeInstances(s *Server, c *simulator.Exchange, p params) (reply, error
 	return out, nil
 }
 
-// terminateInstances ends instances. One unknown ID fails the whole call; a protected instance keeps
-// those of its own zone and lets the others go, and the call still fails: see
+// terminateInstances terminates instances. One unknown ID fails the whole call; a protected instance keeps
+// those of its own zone, the others are terminated, and the call still fails: see
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html.
 func terminateInstances(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	ids := p.strings("InstanceId")
@@ -237,7 +237,7 @@ func unique(list []*instance) []*instance {
 	return out
 }
 
-// interrupt takes a spot instance back.
+// interrupt reclaims a spot instance.
 func (s *Server) interrupt(id string) error {
 	found := find(s.instances, func(i **instance) bool { return (*i).id == id })
 	if found == nil {
@@ -253,7 +253,7 @@ func (s *Server) interrupt(id string) error {
 	return nil
 }
 
-// vanish makes an instance disappear as if it had been terminated long ago.
+// vanish removes an instance as if it had been terminated long ago.
 func (s *Server) vanish(id string) error {
 	found := find(s.instances, func(i **instance) bool { return (*i).id == id })
 	if found == nil {

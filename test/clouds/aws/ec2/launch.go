@@ -11,7 +11,7 @@ import (
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html.
 const maxUserData = 16384
 
-// launch is a validated RunInstances request: names are resolved to what they stand for.
+// launch is a validated RunInstances request: names are resolved.
 type launch struct {
 	min, max       int
 	image          *Image
@@ -44,7 +44,7 @@ type metadataOptions struct {
 }
 
 // runInstancesParameters are the parameters simulated. The others of the API are refused as unknown,
-// so that nobody relies on what does not happen.
+// so that no caller relies on what does not happen.
 var runInstancesParameters = []string{
 	"BlockDeviceMapping", "CapacityReservationSpecification", "ClientToken", "CpuOptions", "CreditSpecification",
 	"DisableApiStop", "DisableApiTermination", "EbsOptimized", "EnclaveOptions", "HibernationOptions",

@@ -109,7 +109,7 @@ func (s *Server) readDevice(p params, base device) (device, error) {
 		return d, fail("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB",
 			d.size, base.snapshot, base.size)
 	}
-	// Volumes made at launch are deleted with the instance unless the request says otherwise.
+	// Volumes created at launch are deleted with the instance unless the request says otherwise.
 	if d.deleteOnTermination, err = p.boolean("DeleteOnTermination", true); err != nil {
 		return d, err
 	}

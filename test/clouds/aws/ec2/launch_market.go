@@ -49,7 +49,7 @@ func readMarket(_ *Server, p params, l *launch) error {
 	return nil
 }
 
-// capacityRequest is what a launch wants of Capacity Reservations.
+// capacityRequest is what a launch requests of Capacity Reservations.
 type capacityRequest struct {
 	preference, id, group string
 	// reservation is what the instances run in; nil for capacity on demand.

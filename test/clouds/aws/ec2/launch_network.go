@@ -162,7 +162,7 @@ func (s *Server) readInterface(p params, several bool) (interfaceRequest, error)
 	if r.public, err = p.boolean("AssociatePublicIpAddress", r.subnet.MapPublicIPOnLaunch && !several); err != nil {
 		return r, err
 	}
-	// The default for an interface made at launch.
+	// The default for an interface created at launch.
 	r.deleteOnTermination, err = p.boolean("DeleteOnTermination", true)
 	return r, err
 }

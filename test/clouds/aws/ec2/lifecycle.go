@@ -9,7 +9,7 @@ import (
 )
 
 // advance applies every change of state that is due. State is a function of the clock: each call
-// starts with it, and a timer makes machines start and stop in time when nobody calls.
+// starts with it, and a timer makes machines start and stop in time without a call.
 func (s *Server) advance(now time.Time) {
 	for _, i := range slices.Clone(s.instances) {
 		for !i.nextAt.IsZero() && !now.Before(i.nextAt) {
@@ -49,22 +49,22 @@ func (s *Server) shutDown(i *instance, reason simapi.StateReason, now time.Time)
 	s.wakeAt(i.nextAt)
 }
 
-// terminate ends an instance: volumes and interfaces with DeleteOnTermination go with it.
+// terminate terminates an instance: volumes and interfaces with DeleteOnTermination are deleted with it.
 func (s *Server) terminate(i *instance, at time.Time) {
 	i.state, i.terminatedAt, i.nextAt = terminated, at, at.Add(s.delays.Forget)
-	s.letGo(i)
+	s.releaseResources(i)
 	s.wakeAt(i.nextAt)
 }
 
-// forget takes an instance out of every answer.
+// forget removes an instance from every answer.
 func (s *Server) forget(i *instance) {
 	i.nextAt = time.Time{}
-	s.letGo(i)
+	s.releaseResources(i)
 	s.instances = slices.DeleteFunc(s.instances, func(other *instance) bool { return other == i })
 }
 
-// letGo deletes or detaches what hangs on an instance.
-func (s *Server) letGo(i *instance) {
+// releaseResources deletes or detaches what is attached to an instance.
+func (s *Server) releaseResources(i *instance) {
 	s.volumes = slices.DeleteFunc(s.volumes, func(v *volume) bool {
 		return v.instance == i && v.device.deleteOnTermination
 	})
@@ -84,7 +84,7 @@ func (s *Server) letGo(i *instance) {
 	i.volumes, i.interfaces = nil, nil
 }
 
-// wakeAt has the state advanced at the time even when nobody calls.
+// wakeAt has the state advanced at the time even without a call.
 func (s *Server) wakeAt(at time.Time) {
 	s.clock.AfterFunc(at.Sub(s.clock.Now()), func() { go s.wake() })
 }

@@ -22,8 +22,8 @@ type metadataService struct {
 	tokens map[string]time.Time
 }
 
-// Metadata is the metadata service of the instance, for a listener of its own: which instance asks is known
-// by the listener, as at 169.254.169.254 inside an instance.
+// Metadata is the metadata service of the instance, for a listener of its own: the listener identifies the instance that asks,
+// as at 169.254.169.254 inside an instance.
 func (s *Server) Metadata(instanceID string) http.Handler {
 	return &metadataService{server: s, instance: instanceID, tokens: map[string]time.Time{}}
 }
@@ -47,7 +47,7 @@ func (m *metadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// issue gives out a session token. A request that came through a proxy gets none.
+// issue issues a session token. A request that came through a proxy gets none.
 func (m *metadataService) issue(w http.ResponseWriter, r *http.Request) {
 	ttl, err := strconv.Atoi(r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds"))
 	if err != nil || ttl < 1 || ttl > maxTokenTTL {
@@ -66,7 +66,7 @@ func (m *metadataService) issue(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(token))
 }
 
-// allowed checks the token: it must be good when it is there, and be there when tokens are required.
+// allowed checks the token: it must be valid when it is there, and be there when tokens are required.
 func (m *metadataService) allowed(r *http.Request, options metadataOptions) bool {
 	token := r.Header.Get("X-aws-ec2-metadata-token")
 	if token == "" {

@@ -18,7 +18,7 @@ const (
 
 var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48, stopped: 80}
 
-// instance is one instance. Its network interfaces and volumes are let go when it is terminated.
+// instance is one instance. Its network interfaces and volumes are deleted or detached when it is terminated.
 type instance struct {
 	seq           int
 	id            string

@@ -16,7 +16,7 @@ type Options struct {
 	Region string
 	// AccountID owns everything; 000000000000 when empty.
 	AccountID string
-	// AccessKeyIDs are the identities that are let in; all of them when empty.
+	// AccessKeyIDs are the accepted identities; all of them when empty.
 	AccessKeyIDs []string
 	// Delays of the account. Forget is one hour when zero, as EC2's documentation says of terminated
 	// instances; the others are really zero.

@@ -16,7 +16,7 @@ import (
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html.
 type tokenKey struct{ token, zone string }
 
-// reservation is one successful launch, remembered for ever by its client token.
+// reservation is one successful launch, remembered forever by its client token.
 type reservation struct {
 	id          string
 	fingerprint string
@@ -103,7 +103,7 @@ func fingerprint(p params) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// launchOne makes an instance with its volumes and network interfaces.
+// launchOne creates an instance with its volumes and network interfaces.
 func (s *Server) launchOne(l *launch, reservationID string, index int) (*instance, error) {
 	if err := s.checkRoom(l); err != nil {
 		return nil, err

@@ -17,14 +17,14 @@ const secretsTarget = "secretsmanager."
 // maxSecret is how many bytes a secret takes, see https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_limits.html.
 const maxSecret = 65536
 
-// secret is one secret of the account. Its versions are found by the tokens of the requests that made them.
+// secret is one secret of the account. Its versions are found by the tokens of the requests that created them.
 type secret struct {
 	name, arn     string
 	tags          map[string]string
 	versions      map[string]string // base64, by version ID
 	current       string
 	previous      string
-	created, gone time.Time // gone is when it is deleted for good; zero while it is not to be
+	created, gone time.Time // gone is when the deletion is final; zero while none is scheduled
 	forced        bool
 	seq           int
 }

@@ -32,7 +32,7 @@ func (s *Server) SecretValue(name string) []byte {
 	return value
 }
 
-// PutSecret makes a secret of somebody else, or changes the tags of one.
+// PutSecret creates a secret as another user, or changes the tags of one.
 func (s *Server) PutSecret(name string, value []byte, tags map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Server) PutSecret(name string, value []byte, tags map[string]string) {
 	found.tags = maps.Clone(tags)
 }
 
-// ScheduleSecret schedules the deletion of a secret, as somebody would in the console.
+// ScheduleSecret schedules the deletion of a secret, as a user would in the console.
 func (s *Server) ScheduleSecret(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ type Server struct {
 	buckets    *simulator.Buckets
 }
 
-// New makes an account with what the catalog has and nothing else.
+// New returns an account with what the catalog has and nothing else.
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
@@ -183,22 +183,22 @@ func (s *Server) SetDelays(d simapi.Delays) {
 	s.delays = d
 }
 
-// ChangeCatalog changes what the account has, as somebody with other rights would: publishes an image, creates a subnet
-// or withdraws one. Between calls, never during one.
+// ChangeCatalog changes what the account has, as a user with other rights would: publishes an image, creates or deletes
+// a subnet. Between calls, never during one.
 func (s *Server) ChangeCatalog(change func(*Catalog)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s.catalog)
 }
 
-// Vanish makes an instance disappear with all that hangs on it, as if it had been terminated by
-// somebody else long ago.
+// Vanish removes an instance with all that is attached to it, as if another user had terminated it
+// long ago.
 func (s *Server) Vanish(id string) error { return s.change(id, s.vanish) }
 
-// Interrupt takes a spot instance back: it is terminated with Server.SpotInstanceTermination.
+// Interrupt reclaims a spot instance: it is terminated with Server.SpotInstanceTermination.
 func (s *Server) Interrupt(id string) error { return s.change(id, s.interrupt) }
 
-// Stop stops an instance, as a person does; it stays.
+// Stop stops an instance, as a user does; it stays.
 func (s *Server) Stop(id string) error {
 	return s.change(id, func(id string) error {
 		found, err := s.findInstances([]string{id})
@@ -217,15 +217,15 @@ func (s *Server) Stop(id string) error {
 	})
 }
 
-// SetAccessKeyIDs replaces the identities that are let in.
+// SetAccessKeyIDs replaces the accepted identities.
 func (s *Server) SetAccessKeyIDs(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options.AccessKeyIDs = ids
 }
 
-// letsIn returns whether an identity is let in.
-func (s *Server) letsIn(id string) bool {
+// accepts returns whether an identity is accepted.
+func (s *Server) accepts(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.options.AccessKeyIDs) == 0 || contains(s.options.AccessKeyIDs, id)

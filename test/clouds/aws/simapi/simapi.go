@@ -18,7 +18,7 @@ type Call = simulator.Call
 const CodeConnectionCut = simulator.CodeConnectionCut
 
 // Fault changes what happens to calls of one action. Its Parameters are form values, its LaunchFailure lets RunInstances succeed and its
-// instances go from pending to terminated with this state reason, as EC2 does for example with an encrypted volume whose key is not
+// instances change from pending to terminated with this state reason, as EC2 does for example with an encrypted volume whose key is not
 // usable.
 type Fault = simulator.Fault
 

@@ -51,12 +51,12 @@ func (c *Client) NetworkInterfaces(ctx context.Context) ([]simapi.NetworkInterfa
 	return out, err
 }
 
-// Vanish makes an instance disappear as if somebody else had terminated it long ago.
+// Vanish removes an instance as if another user had terminated it long ago.
 func (c *Client) Vanish(ctx context.Context, instanceID string) error {
 	return c.Do(ctx, http.MethodPost, "instances/"+url.PathEscape(instanceID)+"/vanish", nil, nil)
 }
 
-// Interrupt takes a spot instance back.
+// Interrupt reclaims a spot instance.
 func (c *Client) Interrupt(ctx context.Context, instanceID string) error {
 	return c.Do(ctx, http.MethodPost, "instances/"+url.PathEscape(instanceID)+"/interrupt", nil, nil)
 }

@@ -62,7 +62,7 @@ func (q *Queue) Fail(f *Failure) {
 	q.failure = f
 }
 
-// Hang keeps all calls without an answer until the returned function is called.
+// Hang leaves all calls unanswered until the returned function is called.
 func (q *Queue) Hang() (release func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,7 @@ func (q *Queue) Redeliver() {
 	}
 }
 
-// Left is how many messages have not been deleted.
+// Left is how many messages are not deleted.
 func (q *Queue) Left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 		"/resourceGroups/Images/providers/Microsoft.Compute/galleries/millwright/images/node/versions/1.36.3"
 )
 
-// Catalog is what exists beforehand, and what the platform offers.
+// Catalog is what exists at first, and what the platform offers.
 type Catalog struct {
 	// Location is the one region.
 	Location string
@@ -35,7 +35,7 @@ type Catalog struct {
 	Images []Image
 	// Sizes are the sizes of virtual machines.
 	Sizes []Size
-	// Others are IDs of resources that may be referred to and are nothing else here: security groups, encryption sets, identities.
+	// Others are IDs of resources that can be referred to and have no other effect: security groups, encryption sets, identities.
 	Others []string
 	// Quotas are limits of cores by family; no limit where there is none.
 	Quotas map[string]int
@@ -44,8 +44,8 @@ type Catalog struct {
 // Group is a resource group. Lock is empty, CanNotDelete or ReadOnly.
 type Group struct{ Subscription, Name, Lock string }
 
-// Subnet is a subnet with a number of addresses, by their first two numbers, and with IPv6 if it has a prefix of that; Full has all
-// launches in it refused.
+// Subnet is a subnet with a number of addresses, by their first two numbers, and with IPv6 if it has a prefix of that; if Full is
+// true, all launches in it are refused.
 type Subnet struct {
 	ID, Prefix, IPv6 string
 	Full             bool

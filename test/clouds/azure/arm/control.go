@@ -42,7 +42,7 @@ func (s *Server) Exhaust(size, zone string, e Exhaustion) {
 	s.exhausted[size+"/"+zone] = e
 }
 
-// Resources are all machines, interfaces, addresses and disks, in the order of their making.
+// Resources are all machines, interfaces, addresses and disks, in the order of their creation.
 func (s *Server) Resources() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,15 +82,15 @@ func resourceOf(n *named, kind string) Resource {
 	return Resource{ID: n.id, Kind: kind, Name: n.name, Tags: n.tags}
 }
 
-// Vanish makes a machine disappear with all that hangs on it, as if somebody else had deleted it long ago.
+// Vanish removes a machine with all that is attached to it, as if another user had deleted it long ago.
 func (s *Server) Vanish(id string) error {
 	return s.change(id, func(m *machine) { s.power.Stop(m.vmID); s.remove(m, s.clock.Now()); s.advance(s.clock.Now()) })
 }
 
-// Evict takes a machine back as Azure does with Spot Virtual Machines.
+// Evict reclaims a machine as Azure does with Spot Virtual Machines.
 func (s *Server) Evict(id string) error { return s.change(id, s.evict) }
 
-// PowerOff is what an operating system does that shuts itself down: the machine is stopped, and not deallocated.
+// PowerOff is the shutdown of the operating system from within: the machine is stopped, and not deallocated.
 func (s *Server) PowerOff(id string) error {
 	return s.change(id, func(m *machine) { s.power.Stop(m.vmID); m.power, m.next = powerStopped, powerStopped })
 }

@@ -40,7 +40,7 @@ type vmProperties struct {
 	BillingProfile          *billingProfile      `json:"billingProfile,omitempty"`
 	UserData                string               `json:"userData,omitempty"`
 
-	// Of answers alone.
+	// Only in answers.
 	VMID              string        `json:"vmId,omitempty"`
 	ProvisioningState string        `json:"provisioningState,omitempty"`
 	TimeCreated       string        `json:"timeCreated,omitempty"`
@@ -177,11 +177,11 @@ type ipConfigState struct {
 	Subnet                  *subResource `json:"subnet,omitempty"`
 	PrivateIPAddressVersion string       `json:"privateIPAddressVersion,omitempty"`
 
-	// Of interfaces that are made by themselves alone.
+	// Only of interfaces that are created on their own.
 	PrivateIPAllocationMethod string `json:"privateIPAllocationMethod,omitempty"`
 	PrivateIPAddress          string `json:"privateIPAddress,omitempty"`
 
-	// Of interfaces that a launch describes alone.
+	// Only of interfaces that a launch describes.
 	PublicIPAddressConfiguration *addressConfig `json:"publicIPAddressConfiguration,omitempty"`
 }
 

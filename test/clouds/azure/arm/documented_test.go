@@ -13,8 +13,8 @@ import (
 	"millwright.dev/test/clouds/simulator"
 )
 
-// TestAPutOfWhatThereIs changes what it names and nothing else, unlike other PUTs; If-None-Match has one value.
-func TestAPutOfWhatThereIs(t *testing.T) {
+// TestAPutOfAnExistingMachine changes what it names and nothing else, unlike other PUTs; If-None-Match has one value.
+func TestAPutOfAnExistingMachine(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
 	a.running("m1")
 	put := func(vm armcompute.VirtualMachine, o armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) error {
@@ -46,7 +46,7 @@ func TestBucketsAreOfPrincipals(t *testing.T) {
 	a.Expect(get("one")).To(Equal(200))
 }
 
-// TestChangesByTheControlInterface are those that nobody asks Resource Manager for.
+// TestChangesByTheControlInterface are those without a request to Resource Manager.
 func TestChangesByTheControlInterface(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
 	a.running("m1")

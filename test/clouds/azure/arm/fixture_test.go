@@ -29,7 +29,7 @@ const (
 	secret = "#cloud-config\n# a secret\n"
 )
 
-// token is a credential that gives out one token.
+// token is a credential with one token.
 type token string
 
 func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -58,7 +58,7 @@ func newTenant(t *testing.T, options simulated.Options) *tenant {
 	t.Cleanup(front.Close)
 	t.Cleanup(a.server.Close)
 	a.url, a.sim = front.URL, simulator.NewClient(front.URL)
-	factory, err := armcompute.NewClientFactory(simulated.DefaultSubscription, token("somebody"), &arm.ClientOptions{
+	factory, err := armcompute.NewClientFactory(simulated.DefaultSubscription, token("a-user"), &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud: cloud.Configuration{Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
 				cloud.ResourceManager: {Endpoint: front.URL, Audience: "https://management.azure.com"},
@@ -174,7 +174,7 @@ func haveCode(status int, code string) gomegatypes.GomegaMatcher {
 	}, Equal([]any{status, code}))
 }
 
-// callAs is call by somebody else, without the header.
+// callAs is call by another user, without the header.
 func (a *tenant) callAs(caller, method, path string, out any) int {
 	status, _ := a.callBy(caller, method, path, out)
 	return status
@@ -182,7 +182,7 @@ func (a *tenant) callAs(caller, method, path string, out any) int {
 
 // call makes a call without the SDK; out takes the answer's body.
 func (a *tenant) call(method, path string, out any) (int, http.Header) {
-	return a.callBy("somebody", method, path, out)
+	return a.callBy("a-user", method, path, out)
 }
 
 func (a *tenant) callBy(caller, method, path string, out any) (int, http.Header) {

@@ -20,7 +20,7 @@ func (s *Server) isFor(in *request, id string) bool {
 	return key(resourceID(in.subscription, in.group, compute, "virtualMachines", in.name)) == key(id)
 }
 
-// putInterface creates an interface, or changes what there is: it is no condition that there is none, as for virtual machines.
+// putInterface creates an interface, or changes an existing one: there is no If-None-Match, unlike for virtual machines.
 func putInterface(s *Server, in *request) (reply, error) {
 	var doc nicDocument
 	if err := in.decode(&doc); err != nil {
@@ -106,7 +106,7 @@ func (s *Server) validAddress(ip ipConfig, own *networkInterface) error {
 	return nil
 }
 
-// holder is who has an address of a subnet.
+// holder is the interface that has an address of a subnet.
 func (s *Server) holder(subnet *Subnet, address string) *networkInterface {
 	for _, n := range s.nics {
 		if n.subnet.ID == subnet.ID && slices.ContainsFunc(n.ips, func(ip ipState) bool { return ip.address == address }) {

@@ -60,7 +60,7 @@ func putMachine(s *Server, in *request) (reply, error) {
 	return reply{status: http.StatusCreated, headers: headers, body: body}, nil
 }
 
-// update is a PUT of a machine that there is: its tags may change, what it was made of may not.
+// update is a PUT of an existing machine: its tags may change, its image and data may not.
 func (s *Server) update(in *request, m *machine, doc vmDocument) (reply, error) {
 	if in.http.Header.Get("If-None-Match") == "*" {
 		return reply{}, fail(http.StatusPreconditionFailed, "PreconditionFailed",
@@ -79,7 +79,7 @@ func (s *Server) update(in *request, m *machine, doc vmDocument) (reply, error) 
 		return reply{}, fail(http.StatusConflict, "PropertyChangeNotAllowed",
 			"Changing property 'zones' or 'osProfile.customData' is not allowed.")
 	}
-	if doc.Tags != nil { // A PUT of what there is changes what it names.
+	if doc.Tags != nil { // A PUT of an existing machine changes what it names.
 		m.tags = doc.Tags
 	}
 	m.etag = `W/"` + s.ids.uuid() + `"`
@@ -106,7 +106,7 @@ func (s *Server) quota(doc *vmDocument) error {
 	return nil
 }
 
-// attach makes the interfaces that the launch describes, and takes those that it names.
+// attach creates the interfaces that the launch describes, and takes those that it names.
 func (s *Server) attach(m *machine) {
 	profile := m.document.Properties.NetworkProfile
 	for _, config := range profile.NetworkInterfaceConfigurations {
@@ -138,7 +138,7 @@ func (s *Server) attach(m *machine) {
 	}
 }
 
-// makeDisks makes the disks. They have the tags of the machine at its creation.
+// makeDisks creates the disks. They have the tags of the machine at its creation.
 func (s *Server) makeDisks(m *machine) {
 	profile := m.document.Properties.StorageProfile
 	add := func(name, option string, size int32, sku string, os bool) {
@@ -165,8 +165,8 @@ func skuOf(d *managedDisk) string {
 	return d.StorageAccountType
 }
 
-// reserve keeps interfaces that were made before for a machine whose launch is refused: they can be neither deleted nor given to another
-// machine for 180 seconds.
+// reserve keeps existing interfaces for a machine whose launch is refused: they can be neither deleted nor given to another machine for
+// 180 seconds.
 func (s *Server) reserve(m *machine) {
 	for _, reference := range m.document.Properties.NetworkProfile.NetworkInterfaces {
 		n := s.nics[key(reference.ID)]

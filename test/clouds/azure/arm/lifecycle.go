@@ -57,14 +57,14 @@ func (s *Server) settle(m *machine) {
 	}
 }
 
-// remove ends a machine with what goes with it.
+// remove deletes a machine with the parts that are deleted with it.
 func (s *Server) remove(m *machine, at time.Time) {
 	s.free(m, at)
 	delete(s.machines, key(m.id))
 	s.finish(m.ending, nil)
 }
 
-// end begins the end of a machine.
+// end begins the deletion of a machine.
 func (s *Server) end(m *machine) {
 	if m.state == stateDeleting {
 		return
@@ -88,7 +88,7 @@ func (s *Server) switchTo(m *machine, during, after string) {
 	s.wakeAt(m.changeAt)
 }
 
-// wakeAt has the state advanced at the time even when nobody calls: at once if that is now.
+// wakeAt has the state advanced at the time even without a call: at once if that is now.
 func (s *Server) wakeAt(at time.Time) {
 	wait := at.Sub(s.clock.Now())
 	if wait <= 0 {

@@ -62,7 +62,7 @@ func patchMachine(s *Server, in *request) (reply, error) {
 	return ok(s.show(m, false))
 }
 
-// deleteMachine begins the end of a machine. There is none already: 204.
+// deleteMachine begins the deletion of a machine; 204 if there is none.
 func deleteMachine(s *Server, in *request) (reply, error) {
 	m, err := s.machine(in)
 	if err != nil {
@@ -78,7 +78,7 @@ func deleteMachine(s *Server, in *request) (reply, error) {
 	return reply{status: http.StatusAccepted, headers: headers}, nil
 }
 
-// changePower is a handler that has the power of a machine changed.
+// changePower is a handler that changes the power of a machine.
 func changePower(during, after string) func(*Server, *request) (reply, error) {
 	return func(s *Server, in *request) (reply, error) {
 		m, err := s.machine(in)
@@ -96,7 +96,7 @@ func changePower(during, after string) func(*Server, *request) (reply, error) {
 	}
 }
 
-// evictMachine takes a Spot machine back.
+// evictMachine reclaims a Spot machine.
 func evictMachine(s *Server, in *request) (reply, error) {
 	m, err := s.machine(in)
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *Server) evict(m *machine) {
 	s.switchTo(m, powerDeallocating, powerDeallocated)
 }
 
-// listMachines lists a resource group or a subscription. With statusOnly=true, which only the latter has, it is run time status and
-// nothing else.
+// listMachines lists a resource group or a subscription. With statusOnly=true, which only the latter has, items have only their run time
+// status.
 func listMachines(s *Server, in *request) (reply, error) {
 	if in.http.URL.Query().Get("$expand") != "" {
 		return reply{}, badRequest("$expand=instanceView needs a $filter, which is not simulated.")

@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/clouds/simulator"
 )
 
-// TestALife: one PUT makes machine, interface and disks; one DELETE ends what it was told to end with it.
+// TestALife: one PUT creates machine, interface and disks; one DELETE deletes those with the deleteOption Delete.
 func TestALife(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
 	poller, err := a.put("m1", body())
@@ -48,7 +48,7 @@ func TestALife(t *testing.T) {
 	a.Expect(a.kinds()).To(Equal(map[string]int{"disks": 1}), "the data disk has no deleteOption, and is detached")
 	calls, err := a.sim.Calls(a.ctx, "VirtualMachines_CreateOrUpdate")
 	a.Expect(err).NotTo(HaveOccurred())
-	a.Expect(calls[0]).To(And(HaveField("Status", 201), HaveField("Caller", "somebody"), HaveField("Resources", []string{"m1"})))
+	a.Expect(calls[0]).To(And(HaveField("Status", 201), HaveField("Caller", "a-user"), HaveField("Resources", []string{"m1"})))
 	a.Expect(calls[0].Parameters).To(And(HaveKeyWithValue("zone", "1"), HaveKeyWithValue("vmSize", "Standard_D2s_v5"), HaveKeyWithValue("If-None-Match", "*")))
 	a.Expect(fmt.Sprint(calls)).NotTo(ContainSubstring("a secret"))
 }
@@ -150,7 +150,7 @@ func TestPower(t *testing.T) {
 	a.Expect(a.power("m4")).To(ContainElement("PowerState/running"))
 }
 
-// TestRefusals are made before anything is.
+// TestRefusals are answered before anything is created.
 func TestRefusals(t *testing.T) {
 	catalog := simulated.DefaultCatalog()
 	catalog.Subnets = append(catalog.Subnets, simulated.Subnet{ID: simulated.DefaultSubnet + "-full", Full: true})

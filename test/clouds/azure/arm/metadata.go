@@ -19,7 +19,7 @@ type MetadataService struct {
 	vmID   string
 }
 
-// ServeHTTP answers what asks with the header Metadata and does not come through a proxy.
+// ServeHTTP answers requests that have the header Metadata and did not come through a proxy.
 func (m *MetadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	about, tree := m.server.metadataOf(m.vmID)
 	switch {
@@ -36,8 +36,8 @@ func (m *MetadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Media is the provisioning medium, a DVD with ovf-env.xml: simulator.Media. Azure gives it to a machine for its first boot; here to each,
-// since each is the first from disks that nothing is kept of.
+// Media is the provisioning medium, a DVD with ovf-env.xml: simulator.Media. Azure attaches it for the first boot of a machine; here for
+// each, since disks start empty at each.
 func (m *MetadataService) Media() map[string][]byte {
 	about, _ := m.server.metadataOf(m.vmID)
 	if about == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// operation is what goes on behind a long-running call, see
+// operation is the operation behind a long-running call, see
 // https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations.
 type operation struct {
 	id       string
@@ -20,7 +20,7 @@ type operation struct {
 // pollAfter is how long a caller is asked to wait before it looks again.
 const pollAfter = 10 * time.Second
 
-// begin makes an operation and returns the headers that lead to it.
+// begin creates an operation and returns the headers that lead to it.
 func (s *Server) begin(in *request, provider string) (*operation, map[string]string) {
 	o := &operation{id: s.ids.uuid(), began: s.clock.Now(), provider: provider}
 	s.operations[o.id] = o

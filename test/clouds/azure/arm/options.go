@@ -12,10 +12,10 @@ import (
 
 // Options are the settings of a simulated tenant. The zero value has one subscription that answers at once.
 type Options struct {
-	// Tokens are the bearer tokens that are let in; all of them when empty.
+	// Tokens are the accepted bearer tokens; all of them when empty.
 	Tokens []string
-	// Authorize says who calls with a token, and with what code the call is refused, if it is; entra.Front has one. Without it whoever has
-	// one of Tokens may do everything.
+	// Authorize returns the caller with a token, and the code with which the call is refused, if it is; entra.Front has one. Without it
+	// a caller with one of Tokens may do everything.
 	Authorize func(token, subscription string) (caller, code string)
 	// Delays of what takes long.
 	Delays Delays
@@ -32,7 +32,7 @@ type Options struct {
 	PageSize int
 	// Latency is how long every answer takes at least, in real time whatever the clock.
 	Latency time.Duration
-	// RefusedLaunchesLeaveInterfaces has a launch that is refused for lack of capacity at once leave the interface that it had made before.
+	// RefusedLaunchesLeaveInterfaces has a launch that is refused for lack of capacity at once leave the interface that it had created before.
 	RefusedLaunchesLeaveInterfaces bool
 	// Machines boots virtual machines; none boot when nil.
 	Machines simulator.Machines

@@ -125,7 +125,7 @@ func (k part) patch(s *Server, in *request) (reply, error) {
 	return ok(p.show())
 }
 
-// end deletes one that nothing uses. There is none already: 204.
+// end deletes one that nothing uses; 204 if there is none.
 func (k part) end(s *Server, in *request) (reply, error) {
 	p, err := k.find(s, in)
 	if err != nil {

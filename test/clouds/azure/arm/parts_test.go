@@ -13,7 +13,7 @@ import (
 	simulated "millwright.dev/test/clouds/azure/arm"
 )
 
-// TestParts outlive a machine that vanishes without them only if they were not to go with it, and are ended one by one.
+// TestParts: those that are not to be deleted with a machine outlive it, and are deleted one by one.
 func TestParts(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
 	a.running("m1")

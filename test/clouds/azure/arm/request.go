@@ -23,7 +23,7 @@ type request struct {
 	// kind of the resource in lower case, such as virtualmachines; name as it is written in the path.
 	kind, name string
 	body       []byte
-	// caller is who calls: a token, or whose it is.
+	// caller is a token, or its owner.
 	caller string
 }
 
@@ -39,7 +39,7 @@ func withRequest(folded, original *http.Request, body []byte) *http.Request {
 	return folded.WithContext(context.WithValue(folded.Context(), requestKey{}, carried{original, body}))
 }
 
-// newRequest takes in what the folded request's path names.
+// newRequest reads what the folded request's path names.
 func newRequest(folded *http.Request, action string) request {
 	c, _ := folded.Context().Value(requestKey{}).(carried)
 	in := request{http: c.original, action: action, body: c.body}
@@ -47,7 +47,7 @@ func newRequest(folded *http.Request, action string) request {
 	return in
 }
 
-// takeIn takes in what a path, or a resource ID, names.
+// takeIn reads what a path, or a resource ID, names.
 func (in *request) takeIn(path string) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for i := 0; i+1 < len(segments); i++ {
@@ -81,13 +81,13 @@ func (in *request) verb() string {
 
 func (in *request) bucket() string { return in.subscription + "/" + in.verb() }
 
-// authenticate checks that there is a bearer token, and whether it is taken.
+// authenticate checks that there is a bearer token, and whether it is accepted.
 func (in *request) authenticate(s *Server) error {
 	token, found := strings.CutPrefix(in.http.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case !found || token == "":
 		return fail(http.StatusUnauthorized, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
-	case !s.letsIn(token):
+	case !s.accepts(token):
 		return fail(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if s.options.Authorize == nil {
@@ -131,8 +131,8 @@ func (in *request) decode(v any) error {
 	return nil
 }
 
-// parameters are what the log shows and faults match: what the path names, and of the body of a launch what it asks for. User data are in
-// it by size and digest only.
+// parameters are what the log shows and faults match: what the path names, and what the body of a launch requests. User data are in them
+// by size and digest only.
 func (in *request) parameters(log bool) map[string]string {
 	out := map[string]string{"subscription": in.subscription}
 	for key, value := range map[string]string{"resourceGroup": in.group, "name": in.name,

@@ -40,7 +40,7 @@ type machine struct {
 	failure      *errorBody
 	// silent is true while the run time status says nothing.
 	silent bool
-	// doom is the failure that provisioning is going to end with; changeAt is when it does, or when a change of power is done.
+	// doom is the failure with which provisioning will end; changeAt is when it does, or when a change of power is done.
 	doom     *errorBody
 	changeAt time.Time
 	next     string
@@ -125,7 +125,7 @@ func sorted[T any](all map[string]T, keep func(T) bool, sequence func(T) int) []
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000000Z") }
 
-// free lets the machine go of what it has: what it was told to delete is deleted, the rest is nobody's.
+// free detaches what the machine has: what has the deleteOption Delete is deleted, the rest stays without an owner.
 func (s *Server) free(m *machine, now time.Time) {
 	for _, n := range m.nics {
 		n.machine = nil
@@ -145,7 +145,7 @@ func (s *Server) free(m *machine, now time.Time) {
 	m.nics, m.disks = nil, nil
 }
 
-// removeNIC ends an interface, and its public address if that goes with it.
+// removeNIC deletes an interface, and its public address if that is deleted with it.
 func (s *Server) removeNIC(n *networkInterface) {
 	delete(s.nics, key(n.id))
 	if n.address == nil {

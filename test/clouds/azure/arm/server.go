@@ -1,7 +1,7 @@
 // Package arm simulates the part of Azure Resource Manager, and of the resource providers Microsoft.Compute and Microsoft.Network behind
-// it,
-// that a machine provider uses: resource IDs, long-running operations, error bodies, paging, throttling, locks. Server is an http.Handler:
-// point the endpoint of the SDK's cloud.ResourceManager service at it. Where it and the documentation of Azure disagree, it is wrong.
+// it, that a machine provider uses: resource IDs, long-running operations, error bodies, paging, throttling, locks. Server is an
+// http.Handler: point the endpoint of the SDK's cloud.ResourceManager service at it. Where it and the documentation of Azure disagree, it
+// is wrong.
 package arm
 
 import (
@@ -44,7 +44,7 @@ type Server struct {
 	hosts      map[string]int
 }
 
-// New makes a tenant with what the catalog has and nothing else.
+// New returns a tenant with what the catalog has and nothing else.
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
@@ -166,20 +166,20 @@ func (s *Server) SetDelays(d Delays) {
 	s.delays = d
 }
 
-// SetTokens replaces the tokens that are let in.
+// SetTokens replaces the accepted tokens.
 func (s *Server) SetTokens(tokens ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options.Tokens = tokens
 }
 
-func (s *Server) letsIn(token string) bool {
+func (s *Server) accepts(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.options.Tokens) == 0 || slices.Contains(s.options.Tokens, token)
 }
 
-// ChangeCatalog changes what there is, as somebody with other rights would. Between calls, never during one.
+// ChangeCatalog changes what exists, as a user with other rights would. Between calls, never during one.
 func (s *Server) ChangeCatalog(change func(*Catalog)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

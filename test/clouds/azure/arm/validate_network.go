@@ -42,7 +42,7 @@ func (s *Server) validNetwork(in *request, doc *vmDocument) error {
 	return nil
 }
 
-// validReference checks an interface that was made before.
+// validReference checks an existing interface.
 func (s *Server) validReference(in *request, n interfaceReference) error {
 	found := s.nics[key(n.ID)]
 	switch {

@@ -30,10 +30,10 @@ type Application struct {
 	Subscriptions []string
 }
 
-// Call is one request for a token, without what is secret.
+// Call is one request for a token, without its secrets.
 type Call struct {
 	Tenant, ClientID string
-	// By is what it has authenticated with: secret, certificate, token or managedIdentity.
+	// By is how it has authenticated: secret, certificate, token or managedIdentity.
 	By     string
 	Status int
 	// Code of a refusal, such as AADSTS7000215.
@@ -75,21 +75,21 @@ func (f *Front) SetApplication(app Application) {
 	f.apps[key(app.Tenant, app.ClientID)] = &app
 }
 
-// SetManagedIdentity has the endpoint of managed identities give out tokens of it.
+// SetManagedIdentity has the endpoint of managed identities issue its tokens.
 func (f *Front) SetManagedIdentity(app Application) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.managed = &app
 }
 
-// SetTenant says which tenant a subscription trusts.
+// SetTenant sets which tenant a subscription trusts.
 func (f *Front) SetTenant(subscription, tenant string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tenants[strings.ToLower(subscription)] = tenant
 }
 
-// RevokeTokens ends all tokens that were given out so far.
+// RevokeTokens revokes all tokens that were issued so far.
 func (f *Front) RevokeTokens() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +119,7 @@ func (f *Front) Calls() []Call {
 	return slices.Clone(f.calls)
 }
 
-// Authorize says for Azure Resource Manager who calls with a token: arm.Options.Authorize. code is that of a refusal.
+// Authorize returns the caller with a token to Azure Resource Manager: arm.Options.Authorize. code is that of a refusal.
 func (f *Front) Authorize(token, subscription string) (caller, code string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +203,7 @@ func (f *Front) serveToken(w http.ResponseWriter, r *http.Request, tenant string
 	writeJSON(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": int(lifetime.Seconds()), "access_token": token})
 }
 
-// thumbprintOf returns which certificate an assertion is signed with; false if it is the token of another issuer.
+// thumbprintOf returns the certificate that has signed an assertion; false if it is the token of another issuer.
 func thumbprintOf(assertion string) (string, bool) {
 	header, _, _ := strings.Cut(assertion, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(header)
@@ -213,11 +213,11 @@ func thumbprintOf(assertion string) (string, bool) {
 	if err != nil || json.Unmarshal(raw, &fields) != nil {
 		return "", false
 	}
-	// Microsoft's own library writes it in the other alphabet of base64, which is taken too.
+	// Microsoft's own library writes it in the other alphabet of base64, which is accepted too.
 	return strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(fields.Thumbprint), fields.Thumbprint != ""
 }
 
-// issue makes a token: a JWT that nobody has signed.
+// issue returns a token: a JWT without a signature.
 func (f *Front) issue(app *Application) string {
 	expires := f.clock.Now().Add(lifetime)
 	encode := func(v any) string {

@@ -6,7 +6,7 @@ import (
 )
 
 // serveManaged is the endpoint that App Service has for managed identities, and whose address is in IDENTITY_ENDPOINT, see
-// https://learn.microsoft.com/azure/app-service/overview-managed-identity. It is taken instead of that of IMDS since its address can be
+// https://learn.microsoft.com/azure/app-service/overview-managed-identity. It is used instead of that of IMDS since its address can be
 // set.
 func (f *Front) serveManaged(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()

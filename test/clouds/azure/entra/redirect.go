@@ -8,11 +8,11 @@ type Redirect struct {
 	Host string
 	// To is host and port of the Front.
 	To string
-	// Next makes the calls.
+	// Next sends the requests.
 	Next http.RoundTripper
 }
 
-// RoundTrip makes a call.
+// RoundTrip sends a request.
 func (r *Redirect) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Host == r.Host {
 		request = request.Clone(request.Context())

@@ -2,7 +2,7 @@ package cloud
 
 import "time"
 
-// Machine is a machine as the API shows it. It is there from the moment that its creation is accepted until its deletion has ended.
+// Machine is a machine as the API shows it. It exists from the moment that its creation is accepted until its deletion has ended.
 type Machine struct {
 	ID          string            `json:"id"`
 	Account     string            `json:"account"`
@@ -14,7 +14,7 @@ type Machine struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	// State is one of the State constants. It does not show whether a machine has power: see Power.
 	State string `json:"state"`
-	// Interrupted is true if the cloud took the machine back: it is stopped then, not deleted.
+	// Interrupted is true if the cloud has reclaimed the machine: it is stopped then, not deleted.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Failure is why the state is failed or stopped.
 	Failure        *Failure  `json:"failure,omitempty"`
@@ -27,7 +27,7 @@ type Machine struct {
 
 // States of a Machine.
 const (
-	// StateCreating means that the operation that creates the machine goes on; if it fails, the machine may be gone.
+	// StateCreating means that the operation that creates the machine is running; if it fails, the machine may be gone.
 	StateCreating = "creating"
 	// StateStarting means that the machine exists for certain and boots.
 	StateStarting = "starting"

@@ -1,8 +1,8 @@
-// Package cloud is a simulated cloud that is not like EC2: its machines have names instead of tokens, its calls begin long-running
+// Package cloud is a simulated cloud unlike EC2: its machines have names instead of tokens, its calls begin long-running
 // operations, a machine has parts that outlive it, reads are strong, and what is deleted is gone at once. README.md in the
 // directory above describes its API.
 //
-// It has no goroutines and no timers: its state advances when somebody looks at it, by its clock, so that tests with a fake clock
+// It has no goroutines and no timers: its state advances when it is called, by its clock, so that tests with a fake clock
 // or in a bubble of testing/synctest are deterministic and fast.
 package cloud
 

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// event is what happens at a time, once somebody looks.
+// event is what happens at a time, with the first call after it.
 type event struct {
 	at    time.Time
 	order int
 	do    func(at time.Time)
 }
 
-// events are those to come, the next one first.
+// events are those in the future, the next one first.
 type events []event
 
 func (e events) Len() int { return len(e) }
@@ -35,13 +35,13 @@ func (e *events) Pop() any {
 	return last
 }
 
-// at lets something happen at a time.
+// at schedules something.
 func (c *Cloud) at(t time.Time, do func(at time.Time)) {
 	c.sequence++
 	heap.Push(&c.events, event{at: t, order: c.sequence, do: do})
 }
 
-// advance lets happen what is due, in order, each with the time at which it was due.
+// advance executes what is due, in order, each with the time at which it was due.
 func (c *Cloud) advance() {
 	now := c.now()
 	for len(c.events) > 0 && !c.events[0].at.After(now) {

@@ -22,7 +22,7 @@ const (
 	HangBody Break = "HangBody"
 )
 
-// Fault goes wrong with some calls. The first that applies, in the order of adding, is used.
+// Fault makes some calls go wrong. The first that applies, in the order of adding, is used.
 type Fault struct {
 	// Call that it applies to, for example CreateMachine; empty for all.
 	Call string
@@ -32,7 +32,7 @@ type Fault struct {
 	Skip int
 	// Count is how many calls it hits; 0 for all from then on.
 	Count int
-	// For is for how long it lasts from its adding; 0 for ever.
+	// For is how long it lasts from its adding; 0 forever.
 	For time.Duration
 
 	// Break loses the answer.
@@ -50,9 +50,9 @@ type Fault struct {
 type OperationFault struct {
 	// Slow is added to each of its steps.
 	Slow time.Duration
-	// Never is true if it goes on for ever.
+	// Never is true if it never ends.
 	Never bool
-	// Fail is how it ends instead; of a creation, once Parts (0 to 3) parts were made, which stay behind. The machine is then gone,
+	// Fail is how it ends instead; of a creation, once Parts (0 to 3) parts were created, which stay behind. The machine is then gone,
 	// unless Keep is true, which leaves it in state failed.
 	Fail  *Failure
 	Parts int

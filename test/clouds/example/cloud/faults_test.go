@@ -92,7 +92,7 @@ func TestFaultsHitWhatTheyAreFor(t *testing.T) {
 	f.Expect(lost()).To(BeFalse())
 }
 
-// TestOperationsFailLate, with any code and with what was made by then left behind.
+// TestOperationsFailLate, with any code, and leave behind what was created by then.
 func TestOperationsFailLate(t *testing.T) {
 	for parts := range 4 {
 		for _, keep := range []bool{false, true} {

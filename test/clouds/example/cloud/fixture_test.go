@@ -78,7 +78,7 @@ func (f *fixture) doWithin(ctx context.Context, method, path string, body any) r
 	return out
 }
 
-// must is faster than an expectation: there are many calls.
+// must is faster than an expectation; there are many calls.
 func (f *fixture) must(err error) {
 	if err != nil {
 		f.t.Fatal(err)
@@ -89,7 +89,7 @@ func (f *fixture) get(path string) reply { return f.do(http.MethodGet, path, nil
 
 func (f *fixture) delete(path string) reply { return f.do(http.MethodDelete, path, nil) }
 
-// create asks for a small machine of the name, with labels owner and request; the last is the request ID as well.
+// create requests a small machine of the name, with labels owner and request; the latter is the request ID as well.
 func (f *fixture) create(zone, name, request string) reply {
 	return f.do(http.MethodPut, "zones/"+zone+"/machines/"+name, body(request))
 }
@@ -104,7 +104,7 @@ func body(request string) cloud.CreateMachine {
 // step lets time pass.
 func (f *fixture) step(d time.Duration) { f.clock.Step(d) }
 
-// settle lets everything happen that is under way, but for the forgetting of operations.
+// settle completes everything that is under way, except the removal of operations.
 func (f *fixture) settle() { f.step(30 * time.Second) }
 
 // refused expects an answer with a status and a code.

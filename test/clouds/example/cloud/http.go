@@ -16,7 +16,7 @@ import (
 // maxBody is how much of a request's body is read.
 const maxBody = 1 << 20
 
-// request is a call that has been understood.
+// request is a parsed call.
 type request struct {
 	call      string
 	group     Group
@@ -59,7 +59,7 @@ func missing(what string, r request) reply {
 	return refuse(http.StatusNotFound, CodeNotFound, fmt.Sprintf("there is no %s %q", what, r.name))
 }
 
-// read understands a request. What it does not understand has no execute.
+// read parses a request. What it cannot parse has no execute.
 func read(r *http.Request) (request, error) {
 	out := request{call: "Unknown", group: Reads, query: r.URL.Query()}
 	out.token, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// history counts what was asked for, by label.
+// history counts what was requested, by label.
 type history struct {
 	creates map[label]int
 	live    map[label]int
@@ -106,7 +106,7 @@ func (c *Cloud) Calls() map[string]int {
 	return maps.Clone(c.calls)
 }
 
-// Interrupt takes a spot machine back: it is stopped, and stays.
+// Interrupt reclaims a spot machine: it is stopped, and stays.
 func (c *Cloud) Interrupt(in, zone, name string) bool {
 	return c.switchOff(in, zone, name, func(m *machine) {
 		m.State, m.Interrupted, m.poweredOn = StateStopped, true, false
@@ -114,14 +114,14 @@ func (c *Cloud) Interrupt(in, zone, name string) bool {
 	})
 }
 
-// PowerOff takes the power from a machine, as a shutdown within it does: nothing but ListPower shows it.
+// PowerOff switches a machine off, as a shutdown within it does: only ListPower shows it.
 func (c *Cloud) PowerOff(in, zone, name string) bool {
 	return c.switchOff(in, zone, name, func(m *machine) {
 		m.poweredOn, m.powerFailure = false, &Failure{Code: CodePoweredOff, Message: "the machine has switched itself off"}
 	})
 }
 
-// Stop stops a machine, as a person does.
+// Stop stops a machine, as a user does.
 func (c *Cloud) Stop(in, zone, name string) bool {
 	return c.switchOff(in, zone, name, func(m *machine) { m.State, m.poweredOn = StateStopped, false })
 }
@@ -133,7 +133,7 @@ func (c *Cloud) Start(in, zone, name string) bool {
 	})
 }
 
-// Vanish takes a machine away at once, with its disk.
+// Vanish removes a machine at once, with its disk.
 func (c *Cloud) Vanish(in, zone, name string) bool {
 	return c.changeIf(in, zone, name, nil, func(a *account, m *machine) {
 		c.end(a, m.create, c.now(), &Failure{Code: CodeCancelled, Message: "the machine was deleted"})

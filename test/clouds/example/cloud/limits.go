@@ -30,7 +30,7 @@ type Limit struct {
 	Burst     int
 }
 
-// bucket holds the calls that may be made at a time.
+// bucket holds the calls that are allowed at a time.
 type bucket struct {
 	tokens float64
 	filled time.Time
@@ -75,9 +75,9 @@ func (c *Cloud) Throttle(account string, d time.Duration) {
 
 // Quotas are how much an account may have; 0 for no limit.
 type Quotas struct {
-	// Machines is checked when a creation is asked for.
+	// Machines is checked when a creation is requested.
 	Machines int
-	// Addresses is checked when the operation makes one.
+	// Addresses is checked when the operation creates one.
 	Addresses int
 }
 
@@ -88,7 +88,7 @@ func (c *Cloud) SetQuotas(account string, q Quotas) {
 	c.accounts[account].quotas = q
 }
 
-// authenticate returns the account that a call is about, or why the caller may not use it.
+// authenticate returns the account of a call, or why the caller may not use it.
 func (c *Cloud) authenticate(r request) (*account, *reply) {
 	known := false
 	for name, a := range c.accounts {
@@ -110,14 +110,14 @@ func (c *Cloud) authenticate(r request) (*account, *reply) {
 	return nil, &refused
 }
 
-// AddToken lets another token open an account.
+// AddToken adds a valid token to an account.
 func (c *Cloud) AddToken(account, token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.accounts[account].tokens[token] = time.Time{}
 }
 
-// ExpireToken lets a token of an account expire after a time; AddToken makes it valid again.
+// ExpireToken expires a token of an account after a time; AddToken makes it valid again.
 func (c *Cloud) ExpireToken(account, token string, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *Cloud) RevokeToken(account, token string) {
 	delete(c.accounts[account].tokens, token)
 }
 
-// shortages are what the cloud has no room for.
+// shortages are what the cloud has no capacity for.
 type shortages struct {
 	exhausted   map[string]bool
 	noAddresses map[string]bool

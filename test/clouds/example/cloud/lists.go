@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// filter is what a list is asked for. Values of the same key are alternatives; all keys must hold.
+// filter selects the items of a list. Values of the same key are alternatives; all keys must hold.
 type filter struct {
 	labels map[string][]string
 	names  []string
@@ -20,7 +20,7 @@ type filter struct {
 	after  string
 }
 
-// filterOf reads the query of a list; ok is false if it has something that is not understood.
+// filterOf reads the query of a list; ok is false if it cannot be parsed.
 func filterOf(query url.Values, maximum int) (f filter, ok bool) {
 	f = filter{labels: map[string][]string{}, size: maximum}
 	for k, values := range query {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits of the API on what callers may ask for.
+// Limits of the API on requests.
 const (
 	maxUserData   = 32 * 1024
 	maxLabels     = 64
@@ -24,7 +24,7 @@ var (
 type machine struct {
 	Machine
 	create *operation
-	// before is the state before the deletion that goes on.
+	// before is the state before the running deletion.
 	before string
 	// initialLabels are the labels that it was created with.
 	initialLabels map[string]string
@@ -32,7 +32,7 @@ type machine struct {
 	placed        bool
 	poweredOn     bool
 	protected     bool
-	// powerFailure is why the machine has no power although nobody stopped it.
+	// powerFailure is why the machine has no power although it was not stopped.
 	powerFailure *Failure
 }
 
@@ -105,7 +105,7 @@ func (c *Cloud) getMachine(a *account, r request) reply {
 	return answer(http.StatusOK, m.Machine)
 }
 
-// deleteMachine begins the deletion of a machine; the operation that creates it, if it goes on, is cancelled.
+// deleteMachine begins the deletion of a machine; the operation that creates it, if it is running, is cancelled.
 func (c *Cloud) deleteMachine(a *account, r request) reply {
 	m, ok := a.machines[key(r.zone, r.name)]
 	switch {
@@ -115,7 +115,7 @@ func (c *Cloud) deleteMachine(a *account, r request) reply {
 		return refuse(http.StatusConflict, CodeDeletionProtected, "machine "+r.name+" is protected against deletion")
 	}
 	c.end(a, m.create, c.now(), &Failure{Code: CodeCancelled, Message: "the machine was deleted"})
-	if m.State != StateDeleting { // Else another deletion goes on.
+	if m.State != StateDeleting { // Else another deletion is running.
 		m.before = m.State
 	}
 	before := m.before
@@ -136,7 +136,7 @@ func (c *Cloud) deleteMachine(a *account, r request) reply {
 	return accepted(o)
 }
 
-// remove takes a machine away, with its disk; interface and address stay.
+// remove removes a machine with its disk; interface and address stay.
 func (c *Cloud) remove(a *account, m *machine) {
 	if a.machines[key(m.Zone, m.Name)] != m {
 		return

@@ -20,7 +20,7 @@ func TestAMachineIsCreatedStepByStep(t *testing.T) {
 	f.Expect(o.Status).To(Equal(cloud.StatusRunning))
 
 	m := f.get("zones/a/machines/m1")
-	f.Expect(m.State).To(Equal(cloud.StateCreating), "a read shows at once what a call has made")
+	f.Expect(m.State).To(Equal(cloud.StateCreating), "a read shows at once what a call has created")
 	f.Expect(m.Operation).To(Equal(o.ID))
 	f.Expect(f.get("machines").Items).To(HaveLen(1))
 
@@ -39,7 +39,7 @@ func TestAMachineIsCreatedStepByStep(t *testing.T) {
 	f.Expect(f.Resources(account, map[string]string{"owner": "you"})).To(BeEmpty())
 }
 
-// TestADeletedMachineIsGone: there is no list of the dead. The disk goes with the machine; interface and address stay, and an
+// TestADeletedMachineIsGone: deleted machines are not listed. The disk is deleted with the machine; interface and address stay, and an
 // address cannot be deleted before its interface.
 func TestADeletedMachineIsGone(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
@@ -71,7 +71,7 @@ func TestADeletedMachineIsGone(t *testing.T) {
 	f.Expect(f.Count(account, "owner", "me")).To(Equal(cloud.Count{Creates: 1, Live: 0, Most: 1}))
 }
 
-// TestNamesAreUniqueInAZone: the second creation of a name is refused, whoever asks, until nothing has the name.
+// TestNamesAreUniqueInAZone: the second creation of a name is refused, for any caller, until nothing has the name.
 func TestNamesAreUniqueInAZone(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	first := f.create("a", "m1", "r1")
@@ -103,7 +103,7 @@ func TestARequestIDIsGoodForOneRequest(t *testing.T) {
 	f.refused(f.create("a", "m1", "r1"), http.StatusConflict, cloud.CodeNameTaken)
 }
 
-// TestDeletionCancelsACreation: what was made by then stays or goes as with any machine.
+// TestDeletionCancelsACreation: what was created by then stays or is deleted as with any machine.
 func TestDeletionCancelsACreation(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	o := f.create("a", "m1", "r1")
@@ -115,7 +115,7 @@ func TestDeletionCancelsACreation(t *testing.T) {
 	f.settle()
 	f.Expect(f.get("machines").Items).To(BeEmpty())
 	f.Expect(f.get("disks").Items).To(BeEmpty())
-	f.Expect(f.get("interfaces").Items).To(BeEmpty(), "it is not made any more")
+	f.Expect(f.get("interfaces").Items).To(BeEmpty(), "it is no longer created")
 	f.Expect(f.get("addresses").Items).To(HaveLen(1))
 }
 
@@ -198,7 +198,7 @@ func TestProtection(t *testing.T) {
 	f.Expect(f.delete("zones/a/machines/m1").status).To(Equal(http.StatusAccepted))
 }
 
-// TestAMachineVanishes: somebody else deletes it at once.
+// TestAMachineVanishes: another user deletes it at once.
 func TestAMachineVanishes(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	f.create("a", "m1", "r1")

@@ -2,7 +2,7 @@ package cloud
 
 import "time"
 
-// operation is one that goes on or has ended.
+// operation is one that is running or has ended.
 type operation struct {
 	Operation
 	// parameters of the call that began it, for repetitions of its request ID.
@@ -11,7 +11,7 @@ type operation struct {
 	fault      OperationFault
 }
 
-// begin adds an operation that goes on.
+// begin adds a running operation.
 func (c *Cloud) begin(a *account, kind, zone, name string, labels map[string]string) *operation {
 	o := &operation{Operation: Operation{
 		ID: c.next("op"), Kind: kind, Zone: zone, Name: name, Labels: labels, Status: StatusRunning, CreatedAt: c.now(),

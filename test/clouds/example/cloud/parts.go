@@ -15,10 +15,10 @@ type part struct {
 
 func (p *part) remove(a *account) { delete(a.parts[p.kind], key(p.Zone, p.Name)) }
 
-// order in which an operation makes the parts of a machine.
+// order in which an operation creates the parts of a machine.
 var order = []string{Addresses, Interfaces, Disks}
 
-// makePart makes the next part of a machine, or, when it has all, the machine itself.
+// makePart creates the next part of a machine, or, when it has all, the machine itself.
 func (c *Cloud) makePart(a *account, m *machine, at time.Time) {
 	o, made := m.create, len(m.parts)
 	if o.fault.Fail != nil && made >= min(o.fault.Parts, len(order)) {
@@ -63,7 +63,7 @@ func (a *account) addressFailure(c *Cloud, m *machine) *Failure {
 	return nil
 }
 
-// provision ends the creation of a machine that has all of its parts, if the zone has room.
+// provision ends the creation of a machine that has all of its parts, if the zone has capacity.
 func (c *Cloud) provision(a *account, m *machine, at time.Time) {
 	if !c.short.take(m) {
 		c.failCreation(a, m, at, Failure{
@@ -80,7 +80,7 @@ func (c *Cloud) provision(a *account, m *machine, at time.Time) {
 	})
 }
 
-// failCreation ends the operation that creates a machine. Its parts stay; the machine does only if the fault has it so.
+// failCreation ends the operation that creates a machine. Its parts stay; the machine stays only if the fault says so.
 func (c *Cloud) failCreation(a *account, m *machine, at time.Time, failure Failure) {
 	c.end(a, m.create, at, &failure)
 	if m.create.fault.Keep {

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/test/clouds/example/cloud"
 )
 
-// TestSpotIsTakenBack: the machine is stopped and stays; until somebody starts it or deletes it.
-func TestSpotIsTakenBack(t *testing.T) {
+// TestSpotIsReclaimed: the machine is stopped and stays, until a user starts or deletes it.
+func TestSpotIsReclaimed(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	in := body("r1")
 	in.Spot = true
@@ -32,7 +32,7 @@ func TestSpotIsTakenBack(t *testing.T) {
 	f.Expect(f.get("zones/a/machines/m1").State).To(Equal(cloud.StateRunning))
 }
 
-// TestPowerIsShownByTheSlowCallAlone, which counts against a limit of its own.
+// TestPowerIsShownByTheSlowCallAlone, which has a limit of its own.
 func TestPowerIsShownByTheSlowCallAlone(t *testing.T) {
 	f := newFixture(t, cloud.Options{Limits: map[cloud.Group]cloud.Limit{cloud.Slow: {PerSecond: 0.1, Burst: 1}}})
 	f.create("a", "m1", "r1")

@@ -45,7 +45,7 @@ cleanup: 60s
 `
 )
 
-// inspected is the cloud past its API.
+// inspected is the cloud, read without its API.
 type inspected struct{}
 
 func (inspected) Machines(context.Context) ([]probe.Machine, error) {

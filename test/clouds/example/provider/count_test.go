@@ -15,7 +15,7 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// maxLines is what the author of a provider may have to write for a working cloud, as docs/guides/write-a-provider.md promises.
+// maxLines is how much code a working provider may take, as docs/guides/write-a-provider.md promises.
 const maxLines = 500
 
 // directory of this package, as the guide has it.

@@ -25,7 +25,7 @@ func TestLife(t *testing.T) {
 	f.Expect(sim.Count(f.account, instance.LabelOwnerUID, string(m.UID))).To(Equal(cloud.Count{Creates: 1, Most: 1}))
 }
 
-// TestCapacityThatShowsLate: the launch was accepted, its operation fails; its parts are ended, and the next attempt succeeds.
+// TestCapacityThatShowsLate: the launch was accepted, its operation fails; its parts are deleted, and the next attempt succeeds.
 func TestCapacityThatShowsLate(t *testing.T) {
 	f := newFixture(t)
 	f.fault(cloud.Fault{Call: "CreateMachine", Count: 1, Operation: cloud.OperationFault{
@@ -39,7 +39,7 @@ func TestCapacityThatShowsLate(t *testing.T) {
 	f.Expect(f.resources()).To(BeEmpty())
 }
 
-// TestLostAnswers of a launch, of the deletion and of the end of what is left make no second machine and leave nothing.
+// TestLostAnswers of a launch, of the deletion and of the clean-up create no second machine and leave nothing.
 func TestLostAnswers(t *testing.T) {
 	f := newFixture(t)
 	for _, call := range []string{"CreateMachine", "DeleteMachine", "DeleteInterface"} {
@@ -52,8 +52,8 @@ func TestLostAnswers(t *testing.T) {
 	f.Expect(sim.Count(f.account, instance.LabelOwnerUID, string(m.UID)).Creates).To(Equal(1))
 }
 
-// TestSpotTakenBack is a machine that is stopped and has failed for good.
-func TestSpotTakenBack(t *testing.T) {
+// TestReclaimedSpot is a machine that is stopped and has failed permanently.
+func TestReclaimedSpot(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
 	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))

@@ -1,4 +1,4 @@
-// The example provider: keeps machines of the example cloud for Machines. Flags and wiring only. The environment has the address of the
+// The example provider: manages machines of the example cloud for Machines. Flags and wiring only. The environment has the address of the
 // cloud in EXAMPLE_ENDPOINT and a file with the token of the provider in EXAMPLE_TOKEN_FILE.
 package main
 

@@ -73,7 +73,7 @@ func (f *fixture) machine(name string) *examplev1.ExampleMachine {
 	return m
 }
 
-// fault goes wrong in the account of the test alone.
+// fault adds a fault to the account of the test alone.
 func (f *fixture) fault(fault cloud.Fault) {
 	match := fault.Match
 	fault.Match = func(call cloud.Call) bool { return call.Account == f.account && (match == nil || match(call)) }

@@ -73,7 +73,7 @@ func TestSpecsAreImmutable(t *testing.T) {
 	g.Expect(c.Delete(t.Context(), m)).To(Succeed())
 }
 
-// TestTemplates have no provider ID, and may be applied again. That they are immutable is the policy's part: see TestConformance.
+// TestTemplates have no provider ID, and may be applied again. The policy makes them immutable: see TestConformance.
 func TestTemplates(t *testing.T) {
 	g := NewWithT(t)
 	template := &examplev1.ExampleMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "workers"}}

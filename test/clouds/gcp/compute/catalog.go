@@ -2,13 +2,13 @@ package compute
 
 import "strings"
 
-// Catalog is what exists in the cloud beforehand.
+// Catalog is what exists in the cloud at first.
 type Catalog struct {
 	// Zones with their regions.
 	Zones map[string]string
 	// MachineTypes by name. Custom types are not simulated.
 	MachineTypes []MachineType
-	// AcceleratorTypes there are in all zones.
+	// AcceleratorTypes are in all zones.
 	AcceleratorTypes []string
 	// Images of all projects.
 	Images []Image
@@ -29,7 +29,7 @@ type MachineType struct {
 	Accelerators []Accelerator
 }
 
-// Image is what boot disks are made of.
+// Image is what boot disks are created from.
 type Image struct {
 	Project, Name, Family string
 	SizeGB                Int64
@@ -51,7 +51,7 @@ type Subnetwork struct {
 	SecondaryRanges []string
 }
 
-// DiskTypes there are in all zones.
+// DiskTypes are in all zones.
 var diskTypes = []string{
 	"pd-standard", "pd-balanced", "pd-ssd", "pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-throughput", "local-ssd",
 }

@@ -48,7 +48,7 @@ func checkLabels(field string, labels map[string]string) error {
 	return nil
 }
 
-// check refuses an instance that can never be.
+// check refuses an instance that can never be created.
 func (s *Server) check(i *instance) error {
 	if !namePattern.MatchString(i.Name) {
 		return invalid("resource.name", i.Name, nameMessage)
@@ -104,7 +104,7 @@ func checkTags(i *instance) error {
 	return nil
 }
 
-// checkScheduling refuses what does not go together with being taken back or with accelerators, and fills in the defaults.
+// checkScheduling refuses what preemptible instances or those with accelerators cannot have, and fills in the defaults.
 func (s *Server) checkScheduling(i *instance) error {
 	scheduling := value(i.Scheduling)
 	i.Scheduling = &scheduling

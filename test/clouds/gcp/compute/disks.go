@@ -28,7 +28,7 @@ func (p *project) disk(zone, name string) *disk {
 // localSSD is how large a local SSD is, in GB.
 const localSSD = 375
 
-// checkDisks refuses what cannot be made, and fills in the defaults.
+// checkDisks refuses what cannot be created, and fills in the defaults.
 func (s *Server) checkDisks(i *instance) error {
 	if len(i.Disks) == 0 {
 		return invalid("resource.disks", "", "No disks are specified.")
@@ -125,8 +125,8 @@ func inUse(p *project, d *disk) error {
 		p.name, d.path(), relative(d.Users[0]))
 }
 
-// addDisks makes the disks of an instance, or attaches one of the same name that nothing uses, as the reference of diskName says. What they
-// were made of is not in later answers.
+// addDisks creates the disks of an instance, or attaches one of the same name that nothing uses, as the reference of diskName says. Their
+// sources are not in later answers.
 func (s *Server) addDisks(i *instance, now time.Time) {
 	for n := range i.Disks {
 		attached := &i.Disks[n]
@@ -194,7 +194,7 @@ func insertDisk(s *Server, r *request) (any, error) {
 	return s.atOnce(r, "insert", &d.resource), nil
 }
 
-// atOnce is an operation about a disk that has ended by the time it is asked for.
+// atOnce is an operation about a disk that has ended by the time of its answer.
 func (s *Server) atOnce(r *request, kind string, about *resource) Operation {
 	o := s.begin(r, kind, "disks/"+about.Name, about.ID)
 	answer := o.Operation

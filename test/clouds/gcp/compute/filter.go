@@ -7,7 +7,7 @@ import (
 )
 
 // filter is an expression of the parameter filter, which the references of the list methods describe: comparisons with = != : > < are
-// combined by AND, OR, NOT and parentheses, and stand for AND without any. Comparisons of numbers and of times are not simulated.
+// combined by AND, OR, NOT and parentheses, without any by AND. Comparisons of numbers and of times are not simulated.
 type filter func(map[string]any) bool
 
 var filterToken = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[()]|!=|<=|>=|=|:|<|>|[^\s()=:!<>"']+)`)

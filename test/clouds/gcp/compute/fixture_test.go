@@ -25,7 +25,7 @@ const (
 
 type object = map[string]any
 
-// fixture is a cloud with a clock that the test steps, and a client that knows nothing but HTTP and JSON.
+// fixture is a cloud with a clock that the test steps, and a client of plain HTTP and JSON.
 type fixture struct {
 	*WithT
 	cloud *compute.Server
@@ -60,14 +60,14 @@ func (f *fixture) call(method, path string, body any) (int, object) {
 	return w.Code, answer
 }
 
-// done makes a call that succeeds.
+// done sends a request that succeeds.
 func (f *fixture) done(method, path string, body any) object {
 	status, answer := f.call(method, path, body)
 	f.Expect(status).To(Equal(http.StatusOK), "%v", answer)
 	return answer
 }
 
-// refused makes a call that fails, and returns its status and its reason.
+// refused sends a request that fails, and returns its status and its reason.
 func (f *fixture) refused(method, path string, body any) (int, string, string) {
 	status, answer := f.call(method, path, body)
 	refusal, _ := answer["error"].(object)
@@ -107,7 +107,7 @@ func (f *fixture) insert(zoneName string, body object) string {
 	return strings.TrimPrefix(o["selfLink"].(string), "https://www.googleapis.com/compute/v1/projects/")
 }
 
-// running creates an instance and lets it come to run.
+// running creates an instance and waits until it runs.
 func (f *fixture) running(zoneName string, body object) {
 	operation := f.insert(zoneName, body)
 	f.clock.Step(10 * time.Second)

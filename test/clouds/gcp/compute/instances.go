@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// instance is a VM with what becomes of it.
+// instance is a VM with its future states.
 type instance struct {
 	Instance
 
@@ -20,11 +20,11 @@ type instance struct {
 	visible bool
 	// nextAt is when its state changes next by itself; zero if it does not.
 	nextAt time.Time
-	// creation and deletion are the operations, nil if there is none that goes on.
+	// creation and deletion are the running operations, nil if there is none.
 	creation, deletion *operation
 	// failure is why the creation will fail.
 	failure *Failure
-	// afterStop is the state that it comes to when it has stopped.
+	// afterStop is its state when it has stopped.
 	afterStop string
 	disks     []*disk
 	// on is true while its machine has power.
@@ -42,7 +42,7 @@ func machineKey(project, zone, name string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// instance is the one of a name, or of an ID, which the API takes in its place.
+// instance is the one of a name, or of an ID, which the API accepts instead.
 func (p *project) instance(zone, name string) *instance {
 	for _, i := range p.instances {
 		if i.zone == zone && (i.Name == name || strconv.FormatInt(int64(i.ID), 10) == name) {
@@ -194,7 +194,7 @@ func setDeletionProtection(s *Server, r *request) (any, error) {
 	return answer, nil
 }
 
-// remove takes an instance out of every answer, with the disks that are deleted with it.
+// remove removes an instance from every answer, with the disks that are deleted with it.
 func (s *Server) remove(i *instance) {
 	s.powerOff(i)
 	i.nextAt = time.Time{}

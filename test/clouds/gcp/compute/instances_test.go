@@ -53,7 +53,7 @@ func TestDisksThatStay(t *testing.T) {
 	old := f.done("GET", zone(zoneA)+"/disks/one", nil)["id"]
 	f.running(zoneA, vm("one", func(o object) { o["disks"].([]any)[0].(object)["autoDelete"] = false }))
 	f.Expect(f.done("GET", zone(zoneA)+"/disks/one", nil)).To(And(HaveKeyWithValue("id", old), HaveKeyWithValue("users", HaveLen(1))),
-		"a disk of that name is attached, and none is made")
+		"a disk of that name is attached, and none is created")
 	_, reason, _ = f.refused("POST", zone(zoneA)+"/instances", vm("two", func(o object) {
 		o["disks"].([]any)[0].(object)["initializeParams"].(object)["diskName"] = "one"
 	}))
@@ -207,7 +207,7 @@ func TestDeletionProtection(t *testing.T) {
 	f.Expect(f.cloud.Instances(project)).To(BeEmpty())
 }
 
-func TestLabelsAreChangedByWhoKnowsThem(t *testing.T) {
+func TestLabelsAreChangedWithTheirFingerprint(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	f.running(zoneA, vm("one"))
 	for _, path := range []string{at(zoneA, "one"), zone(zoneA) + "/disks/one"} {

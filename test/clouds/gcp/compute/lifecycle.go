@@ -9,7 +9,7 @@ import (
 )
 
 // advance applies every change of state that is due. State is a function of the clock: each call starts with it, and a timer makes machines
-// start and stop in time when nobody calls.
+// start and stop in time without a call.
 func (s *Server) advance(now time.Time) {
 	for _, p := range s.projects {
 		for _, i := range slices.Clone(p.instances) {
@@ -93,7 +93,7 @@ func (s *Server) shortage(i *instance) *Failure {
 	return s.assignAddresses(i)
 }
 
-// wakeAt has the state advanced at the time even when nobody calls.
+// wakeAt has the state advanced at the time even without a call.
 func (s *Server) wakeAt(at time.Time) {
 	s.clock.AfterFunc(at.Sub(s.clock.Now()), func() { go s.wake() })
 }
@@ -113,14 +113,14 @@ func (s *Server) Exhaust(zone, machineType string) {
 	s.exhausted[zone+"/"+machineType] = Failure{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}
 }
 
-// Restore ends what Exhaust has begun, all of it.
+// Restore ends all that Exhaust has begun.
 func (s *Server) Restore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.exhausted)
 }
 
-// SetUnreachable sets which zones do not answer from now on: lists of all zones leave them out, or fail, as the request wants. Also
+// SetUnreachable sets which zones do not answer from now on: lists of all zones leave them out, or fail, as the request says. Also
 // regions, such as regions/us-central1, and global, in which there is nothing.
 func (s *Server) SetUnreachable(zones ...string) {
 	s.mu.Lock()
@@ -153,7 +153,7 @@ func (s *Server) Delays() Delays {
 	return s.delays
 }
 
-// Vanish makes an instance disappear with what hangs on it, as if somebody had deleted it long ago.
+// Vanish removes an instance with what is attached to it, as if another user had deleted it long ago.
 func (s *Server) Vanish(project, zone, name string) error {
 	return s.change(project, zone, name, func(i *instance, now time.Time) {
 		if i.creation != nil {
@@ -163,8 +163,8 @@ func (s *Server) Vanish(project, zone, name string) error {
 	})
 }
 
-// Preempt takes a spot instance back: it stops, and is deleted or stays, as its instanceTerminationAction says. An operation of the system
-// tells of it.
+// Preempt reclaims a spot instance: it stops, and is deleted or stays, as its instanceTerminationAction says. An operation of the system
+// reports it.
 func (s *Server) Preempt(project, zone, name string) error {
 	return s.change(project, zone, name, func(i *instance, now time.Time) {
 		o := s.newOperation(i.project, zone, "compute.instances.preempted", "instances/"+name, i.ID, now)
@@ -178,7 +178,7 @@ func (s *Server) Preempt(project, zone, name string) error {
 	})
 }
 
-// SetStatus puts an instance into a state, such as SUSPENDED or REPAIRING, in which it stays. It has power in RUNNING alone.
+// SetStatus puts an instance into a state, such as SUSPENDED or REPAIRING, in which it stays. It has power only in RUNNING.
 func (s *Server) SetStatus(project, zone, name, status string) error {
 	return s.change(project, zone, name, func(i *instance, now time.Time) {
 		i.Status, i.nextAt = status, time.Time{}

@@ -31,7 +31,7 @@ type page struct {
 // The orders of lists: by name, or the newest first.
 const newestFirst = "creationTimestamp desc"
 
-// page selects what the filter wants, and of that what the page is.
+// page returns a page of what the filter selects.
 func (r *request) page(all []item) (page, error) {
 	query := r.URL.Query()
 	wanted, err := parseFilter(query.Get("filter"))
@@ -80,7 +80,7 @@ func pageAfter(query url.Values) (string, error) {
 	return after, nil
 }
 
-// sorted are the items that are wanted, decoded and in the order of the list.
+// sorted are the selected items, decoded and in the order of the list.
 func sorted(all []item, wanted filter, order string) (found []item) {
 	for _, i := range all {
 		i.value = decoded(i.value)
@@ -164,12 +164,12 @@ func aggregated(kind, collection string, items func(*Server, *request) []item) f
 	}
 }
 
-// partial leaves out the zones that do not answer, and says so, if the request wants that; else there is no answer.
+// partial leaves out the zones that do not answer, with a warning, if the request allows that; else there is no answer.
 func (s *Server) partial(r *request, answer, scopes map[string]any, collection string) error {
 	var unreachable []any
 	for _, zone := range s.unreachable {
 		if strings.HasPrefix(zone, "regions/") || zone == "global" {
-			if collection != "instances" { // Those are in zones alone.
+			if collection != "instances" { // Those are only in zones.
 				scopes[zone] = map[string]any{"warning": map[string]any{"code": "UNREACHABLE", "message": "It cannot be reached."}}
 				unreachable = append(unreachable, zone+"/"+collection)
 			}
@@ -188,7 +188,7 @@ func (s *Server) partial(r *request, answer, scopes map[string]any, collection s
 	return nil
 }
 
-// leaveOut makes a list lack zones without a word about them, or with a warning about the list alone.
+// leaveOut makes a list lack zones without any warning, or with one about the list alone.
 func (s *Server) leaveOut(answer, scopes map[string]any) {
 	for _, zone := range s.leftOut {
 		delete(scopes, "zones/"+zone)

@@ -69,7 +69,7 @@ func TestPages(t *testing.T) {
 		query.Set("filter", "labels.team=red")
 		query.Set("pageToken", "MSBsYWJlbHM")
 		_, reason, _ := f.refused("GET", path+"?"+query.Encode(), nil)
-		f.Expect(reason).To(Equal("invalid"), "the token is another list's")
+		f.Expect(reason).To(Equal("invalid"), "the token is of another list")
 	}
 	_, reason, _ := f.refused("GET", zone(zoneA)+"/instances?maxResults=501", nil)
 	f.Expect(reason).To(Equal("invalid"))
@@ -102,7 +102,7 @@ func TestTheOrderOfLists(t *testing.T) {
 	_, answer := f.names(path, url.Values{"maxResults": {"2"}})
 	f.Expect(f.cloud.Vanish(project, zoneA, "a")).To(Succeed())
 	names, _ := f.names(path, url.Values{"maxResults": {"2"}, "pageToken": {answer["nextPageToken"].(string)}})
-	f.Expect(names).To(Equal([]string{"c"}), "none is left out because another one has gone")
+	f.Expect(names).To(Equal([]string{"c"}), "none is left out because another one is gone")
 }
 
 func TestFields(t *testing.T) {

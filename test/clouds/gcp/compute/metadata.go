@@ -25,7 +25,7 @@ func (s *Server) Metadata(project, zone, name string) http.Handler {
 
 const metadataRoot = "/computeMetadata/v1/"
 
-// ServeHTTP answers what asks with the header Metadata-Flavor and does not come through a proxy.
+// ServeHTTP answers requests that have the header Metadata-Flavor and did not come through a proxy.
 func (m *metadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("Server", "Metadata Server for VM")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkNetworks refuses interfaces in subnetworks that there are not, and fills in the default network.
+// checkNetworks refuses interfaces in subnetworks that do not exist, and fills in the default network.
 func (s *Server) checkNetworks(i *instance) error {
 	region := s.catalog.Zones[i.zone]
 	if len(i.NetworkInterfaces) == 0 {
@@ -63,7 +63,7 @@ func (s *Server) completeNetwork(i *instance, nic *NetworkInterface, found *Subn
 	}
 }
 
-// assignAddresses takes an address of each subnetwork, or says that there is none left.
+// assignAddresses takes an address of each subnetwork, or reports that there is none left.
 func (s *Server) assignAddresses(i *instance) *Failure {
 	for n := range i.NetworkInterfaces {
 		nic := &i.NetworkInterfaces[n]

@@ -14,7 +14,7 @@ type operation struct {
 	Operation
 
 	zone string
-	// endedAt is zero while it goes on.
+	// endedAt is zero while it runs.
 	endedAt time.Time
 }
 

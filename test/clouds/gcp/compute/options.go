@@ -10,15 +10,15 @@ import (
 
 // Options are the settings of a simulated cloud. The zero value is one with the project millwright-test that answers at once.
 type Options struct {
-	// Projects there are from the beginning; millwright-test when empty.
+	// Projects that exist at first; millwright-test when empty.
 	Projects []string
-	// Tokens that are let in; every bearer token when empty. The token endpoint gives out the first, or "token-of-the-simulator".
+	// Tokens that are accepted; every bearer token when empty. The token endpoint issues the first, or "token-of-the-simulator".
 	Tokens []string
-	// Access says whose tokens are that Tokens does not have, and who may use which project; nobody is asked when nil.
+	// Access knows the principals of tokens that Tokens does not have, and which project they may use; every project when nil.
 	Access Access
-	// Delays of what takes its time; all are really zero when zero.
+	// Delays of what takes time; all are really zero when zero.
 	Delays Delays
-	// Catalog is what exists beforehand; DefaultCatalog when nil.
+	// Catalog is what exists at first; DefaultCatalog when nil.
 	Catalog *Catalog
 	// RatePerMinute are the rate quotas of each project by group (see the README); groups that are not in it have none.
 	RatePerMinute map[string]int
@@ -30,9 +30,9 @@ type Options struct {
 	Machines simulator.Machines
 }
 
-// Access is whose tokens are and who may use which project: see the package iam.
+// Access returns the principals of tokens and which project they may use: see the package iam.
 type Access interface {
-	// Principal returns whose a token is; false if it is none.
+	// Principal returns the owner of a token; false if it is none.
 	Principal(token string) (string, bool)
 	// Allowed returns whether a principal may use a project.
 	Allowed(principal, project string) bool
@@ -46,7 +46,7 @@ type Delays struct {
 	Provisioning time.Duration `json:"provisioning"`
 	// Staging follows Provisioning.
 	Staging time.Duration `json:"staging"`
-	// Stopping is how long an instance stops, be it to be deleted or to stay.
+	// Stopping is how long an instance stops, whether it is then deleted or stays.
 	Stopping time.Duration `json:"stopping"`
 	// Forget is how long an operation that has ended is known; two weeks when zero.
 	Forget time.Duration `json:"forget"`

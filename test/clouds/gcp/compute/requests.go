@@ -36,7 +36,7 @@ func (r *request) read(v any) error {
 }
 
 // logged is what the log has of a call, and what faults are matched with: the path's and the query's parameters, and of the body of an
-// insertion its name, its machine type and its provisioning model. Metadata holds credentials, so the log has size and SHA-256 alone.
+// insertion its name, its machine type and its provisioning model. Metadata holds credentials, so the log has only size and SHA-256.
 func logged(m method, r *http.Request, raw []byte) (simulator.Call, map[string]string) {
 	parameters := map[string]string{}
 	for _, name := range []string{"project", "zone", "name"} {
@@ -88,7 +88,7 @@ func injected(e *simulator.APIError) *apiError {
 	return fail(status, e.Code, "%s", message)
 }
 
-// authenticate returns who calls.
+// authenticate returns the caller.
 func (s *Server) authenticate(r *http.Request) (string, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
@@ -111,14 +111,14 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 	return "", e
 }
 
-// SetTokens replaces the tokens that are let in.
+// SetTokens replaces the accepted tokens.
 func (s *Server) SetTokens(tokens ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options.Tokens = tokens
 }
 
-// serveToken gives out a token for any service account, as the address does that its key names as token_uri.
+// serveToken issues a token for any service account, as the address does that its key names as token_uri.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || r.Form.Get("grant_type") == "" {
 		writeJSON(w, http.StatusBadRequest, map[string]any{"error": "invalid_request"})

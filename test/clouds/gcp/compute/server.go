@@ -115,7 +115,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// request is a call with what it has been read into.
+// request is a parsed call.
 type request struct {
 	*http.Request
 	exchange *simulator.Exchange
@@ -138,7 +138,7 @@ type method struct {
 
 var everywhere = []string{"fields", "alt", "prettyPrint", "key", "quotaUser"}
 
-// serve makes one call of a method.
+// serve executes one call of a method.
 func (s *Server) serve(m method, w http.ResponseWriter, r *http.Request) {
 	raw, tooLarge := readAll(r)
 	entry, parameters := logged(m, r, raw)

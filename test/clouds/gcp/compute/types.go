@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The types are resources of the API as far as they are simulated. A request with another field is refused, so that nobody relies on what
-// does not happen.
+// The types are resources of the API as far as they are simulated. A request with another field is refused, so that no caller relies on
+// what does not happen.
 
 // Int64 is a number of 64 bits, which the API writes as a string and reads as either.
 type Int64 int64
@@ -142,7 +142,7 @@ type EncryptionKey struct {
 	KMSKeyServiceAccount string `json:"kmsKeyServiceAccount,omitempty"`
 }
 
-// InitializeParams is what a disk is made of with its instance.
+// InitializeParams is what a disk is created from with its instance.
 type InitializeParams struct {
 	DiskName              string            `json:"diskName,omitempty"`
 	SourceImage           string            `json:"sourceImage,omitempty"`

@@ -1,6 +1,6 @@
-// Package iam simulates where Google Cloud gives out access tokens: to service accounts with a key (oauth2.googleapis.com), in exchange for
-// tokens of others (sts.googleapis.com), and for service accounts that are impersonated (iamcredentials.googleapis.com); and who may use
-// which project.
+// Package iam simulates the services by which Google Cloud issues access tokens: to service accounts with a key (oauth2.googleapis.com), in
+// exchange for tokens of others (sts.googleapis.com), and for service accounts that are impersonated (iamcredentials.googleapis.com); and
+// which principals may use which project.
 package iam
 
 import (
@@ -30,12 +30,12 @@ type Service struct {
 	// keys are public keys by the ID of the key, grants principals by project.
 	keys   map[string]key
 	grants map[string][]string
-	// pools are the subjects' tokens that a provider of a pool takes, and whose they are; creators who may impersonate whom.
+	// pools are the subjects' tokens that a provider of a pool accepts, with their principals; creators are who may impersonate whom.
 	pools    map[string]map[string]string
 	creators map[string][]string
 	tokens   map[string]token
 	count    int
-	// held are who waits for tokens to the end of a channel.
+	// held are the requests for tokens that wait until a channel is closed.
 	held  map[string]chan struct{}
 	calls []string
 }
@@ -45,14 +45,14 @@ type key struct {
 	public *rsa.PublicKey
 }
 
-// token is one that was given out.
+// token is one that was issued.
 type token struct {
 	principal string
 	scopes    []string
 	expires   time.Time
 }
 
-// New returns services that know nobody.
+// New returns services without principals.
 func New(clk clock.PassiveClock) *Service {
 	return &Service{
 		clock: clk, keys: map[string]key{}, grants: map[string][]string{}, pools: map[string]map[string]string{},
@@ -60,7 +60,7 @@ func New(clk clock.PassiveClock) *Service {
 	}
 }
 
-// NewKey makes a key of a service account, and returns its file.
+// NewKey creates a key of a service account, and returns its file.
 func (s *Service) NewKey(email string) map[string]string {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -83,25 +83,25 @@ func (s *Service) NewKey(email string) map[string]string {
 	}
 }
 
-// RemoveKey deletes a key. Tokens that were given out for it last until they expire.
+// RemoveKey deletes a key. Tokens that were issued for it last until they expire.
 func (s *Service) RemoveKey(id string) { s.change(func() { delete(s.keys, id) }) }
 
-// Grant lets principals use a project, and nobody else.
+// Grant lets only these principals use a project.
 func (s *Service) Grant(project string, principals ...string) {
 	s.change(func() { s.grants[project] = principals })
 }
 
-// SetPool has a provider of a workload identity pool take tokens, by the principals that they are of.
+// SetPool has a provider of a workload identity pool accept tokens, each with its principal.
 func (s *Service) SetPool(audience string, subjects map[string]string) {
 	s.change(func() { s.pools[audience] = subjects })
 }
 
-// SetCreators lets principals impersonate a service account, and nobody else.
+// SetCreators lets only these principals impersonate a service account.
 func (s *Service) SetCreators(email string, principals ...string) {
 	s.change(func() { s.creators[email] = principals })
 }
 
-// ExpireTokens ends all tokens that were given out.
+// ExpireTokens ends all tokens that were issued.
 func (s *Service) ExpireTokens() { s.change(func() { s.tokens = map[string]token{} }) }
 
 // Hang has the requests for tokens with keys of a service account hang until the returned function is called, which may be repeated.
@@ -126,7 +126,7 @@ func (s *Service) change(f func()) {
 	f()
 }
 
-// Principal returns whose a token is; false if it is none, or is good for something else than Compute Engine.
+// Principal returns the owner of a token; false if it is none, or is not valid for Compute Engine.
 func (s *Service) Principal(access string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ const (
 	jwtBearer     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	exchange      = "urn:ietf:params:oauth:grant-type:token-exchange"
 	accessType    = "urn:ietf:params:oauth:token-type:access_token"
-	// lifetime of tokens, unless a shorter one is asked for.
+	// lifetime of tokens, unless a shorter one is requested.
 	lifetime = time.Hour
 )
 
@@ -173,7 +173,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// give makes a token. The lock is held.
+// give issues a token. The lock is held.
 func (s *Service) give(service, principal string, scopes []string, lasts time.Duration) string {
 	s.count++
 	access := fmt.Sprintf("ya29.simulated-%d", s.count)
@@ -267,7 +267,7 @@ func (s *Service) serveImpersonation(w http.ResponseWriter, r *http.Request, ema
 	if err == nil && body.Lifetime != "" {
 		lasts, err = time.ParseDuration(body.Lifetime)
 	}
-	// More than an hour takes a policy of the organization, which there is none of.
+	// More than an hour takes a policy of the organization; there is none.
 	if err != nil || lasts <= 0 || lasts > lifetime || len(body.Scope) == 0 {
 		apiError(w, http.StatusBadRequest, "INVALID_ARGUMENT", "Request contains an invalid argument.")
 		return

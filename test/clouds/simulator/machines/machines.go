@@ -25,7 +25,7 @@ type Options struct {
 	StateDir string
 	// Image is a directory whose files are linked into each root; none when empty.
 	Image string
-	// Report takes the failures to start a machine, which nobody waits for.
+	// Report gets the failures to start a machine, for which no caller waits.
 	Report func(instanceID string, err error)
 }
 
@@ -50,10 +50,10 @@ type machine struct {
 	media    string
 }
 
-// New makes the directory for the state. When ctx ends all machines are killed.
+// New creates the directory for the state. When ctx is done all machines are killed.
 func New(ctx context.Context, options Options) (*Machines, error) {
 	if err := os.MkdirAll(options.StateDir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making the directory of the machines")
+		return nil, errors.Wrap(err, "creating the directory of the machines")
 	}
 	if options.Report == nil {
 		options.Report = func(string, error) {}
@@ -77,7 +77,7 @@ func (m *Machines) Start(id string, metadata http.Handler) {
 func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
 	directory := filepath.Join(m.options.StateDir, id)
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, errors.Wrapf(err, "making the directory of %s", id)
+		return nil, errors.Wrapf(err, "creating the directory of %s", id)
 	}
 	listener, err := new(net.ListenConfig).Listen(m.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,7 +109,7 @@ func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
 // insert writes the files of a provisioning medium, which has secrets.
 func insert(directory string, files map[string][]byte) error {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return errors.Wrap(err, "making the provisioning medium")
+		return errors.Wrap(err, "creating the provisioning medium")
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {

@@ -19,7 +19,7 @@ import (
 	"millwright.dev/test/clouds/simulator/machines"
 )
 
-// Options are what every simulator is told on its command line.
+// Options are the command line of every simulator.
 type Options struct {
 	// Listen is the address to listen on.
 	Listen string
@@ -47,7 +47,7 @@ type Cloud interface {
 	Close()
 }
 
-// Main serves the cloud that newCloud returns until the process is told to end, and ends it with exit code 1 for an error. The machines
+// Main serves the cloud that newCloud returns until a signal ends the process, and exits with code 1 for an error. The machines
 // are nil when none are to be booted. title is what the endpoint is announced as, name the program's.
 func Main(name, title string, options *Options, newCloud func(simulator.Machines) Cloud) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -58,7 +58,7 @@ func Main(name, title string, options *Options, newCloud func(simulator.Machines
 	}
 }
 
-// run serves until ctx ends; machines and their roots are gone when it returns.
+// run serves until ctx is done; machines and their roots are gone when it returns.
 func run(ctx context.Context, title string, o *Options, newCloud func(simulator.Machines) Cloud) error {
 	booted, err := o.machines(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func run(ctx context.Context, title string, o *Options, newCloud func(simulator.
 	}
 }
 
-// machines boots machines if it is asked to.
+// machines boots machines if the options say so.
 func (o *Options) machines(ctx context.Context) (simulator.Machines, error) {
 	if !o.Boot {
 		return nil, nil
@@ -100,7 +100,7 @@ func (o *Options) machines(ctx context.Context) (simulator.Machines, error) {
 	})
 }
 
-// announce writes the endpoint in one step, so that nobody reads half of it.
+// announce writes the endpoint atomically, so that no reader gets half of it.
 func announce(file, endpoint string) error {
 	if file == "" {
 		return nil

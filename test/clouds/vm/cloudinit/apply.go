@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/clouds/vm/rootfs"
 )
 
-// Write writes the file into the root. Parent directories are made.
+// Write writes the file into the root. Parent directories are created.
 func (f File) Write(root rootfs.Root) error {
 	if !strings.HasPrefix(f.Path, "/") {
 		return errors.Errorf("the path %q of a file is not absolute", f.Path)
@@ -29,7 +29,7 @@ func (f File) Write(root rootfs.Root) error {
 	}
 	path := root.Path(f.Path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // The root above is closed.
-		return errors.Wrapf(err, "making the directory of %s", f.Path)
+		return errors.Wrapf(err, "creating the directory of %s", f.Path)
 	}
 	flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	if f.Append {
@@ -73,7 +73,7 @@ func unbase64(s string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
 }
 
-// mode reads the permissions: a string of octal digits, or a number as YAML has made it of 0644.
+// mode reads the permissions: a string of octal digits, or a number as YAML parses 0644.
 func (f File) mode() (fs.FileMode, error) {
 	if len(f.Permissions) == 0 {
 		return 0o644, nil
@@ -93,8 +93,8 @@ func (f File) mode() (fs.FileMode, error) {
 	return fs.FileMode(value) & fs.ModePerm, nil
 }
 
-// RunScript is the shell script of all commands, as cloud-init makes one of runcmd: a command that
-// fails does not keep the next ones from running. Paths are those in the root.
+// RunScript is the shell script of all commands, as cloud-init writes one for runcmd: a command that
+// fails does not prevent the next ones. Paths are those in the root.
 func (c *Config) RunScript(root rootfs.Root) string {
 	var out strings.Builder
 	out.WriteString("#!/bin/sh\n")

@@ -44,7 +44,7 @@ type Command struct {
 	Words []string
 }
 
-// UnmarshalJSON takes a string or a list of scalars.
+// UnmarshalJSON reads a string or a list of scalars.
 func (c *Command) UnmarshalJSON(raw []byte) error {
 	var list []any
 	if err := json.Unmarshal(raw, &list); err != nil {

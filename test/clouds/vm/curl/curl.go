@@ -52,7 +52,7 @@ func Main(ctx context.Context, arguments []string, stdin io.Reader, stdout, stde
 	return code
 }
 
-// complain writes the error unless -s says not to, and -S does not say to after all.
+// complain writes the error unless -s is set without -S.
 func (o *options) complain(stderr io.Writer, code int, err error) int {
 	if !o.silent || o.showError {
 		_, _ = fmt.Fprintf(stderr, "curl: (%d) %v\n", code, err)
@@ -90,7 +90,7 @@ func transfer(ctx context.Context, o *options, stdin io.Reader, stdout io.Writer
 	return code, err
 }
 
-// save writes headers and body where they belong. With -f an error status leaves the body out.
+// save writes headers and body to their files. With -f the body of an error status is left out.
 func (o *options) save(response *http.Response, stdout io.Writer) (int, error) {
 	if o.dumpHeader != "" {
 		var text strings.Builder
@@ -124,7 +124,7 @@ func (o *options) save(response *http.Response, stdout io.Writer) (int, error) {
 	return exitOK, nil
 }
 
-// writeOut writes what -w asks for.
+// writeOut writes what -w requests.
 func (o *options) writeOut(stdout io.Writer, status int) {
 	if o.writeFormat == "" {
 		return
@@ -134,7 +134,7 @@ func (o *options) writeOut(stdout io.Writer, status int) {
 	_, _ = io.WriteString(stdout, text)
 }
 
-// request makes the request of the options.
+// request builds the request of the options.
 func (o *options) request(ctx context.Context, stdin io.Reader) (*http.Request, int, error) {
 	method := o.method
 	var body io.Reader

@@ -105,7 +105,7 @@ func (s *site) write(t *testing.T, name string, content []byte) {
 	NewWithT(t).Expect(os.WriteFile(s.path(name), content, 0o600)).To(Succeed())
 }
 
-// client makes a certificate that nobody has signed but itself.
+// client creates a self-signed certificate.
 func (s *site) client(t *testing.T) {
 	g := NewWithT(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -185,7 +185,7 @@ func (s *site) table() []row {
 		{"headers to a file", []string{"-s", "-D", out, s.plain + "/echo"}, 0, HavePrefix("GET"), "X-Reply: yes\r\n"},
 		{"attached value", []string{"-s", "-XDELETE", s.plain + "/echo"}, 0, HavePrefix("DELETE"), ""},
 		{"too slow", []string{"-s", "--max-time", "0.2", s.plain + "/slow"}, 28, none, ""},
-		{"nobody there", []string{"-s", "--connect-timeout", "2", s.closed}, 7, none, ""},
+		{"nothing listens", []string{"-s", "--connect-timeout", "2", s.closed}, 7, none, ""},
 		{"unknown host", []string{"-s", "http://nowhere.invalid/"}, 6, none, ""},
 		{"unknown option", []string{"--nonsense", s.plain}, 2, none, ""},
 		{"no URL", []string{"-s"}, 2, none, ""},

@@ -183,7 +183,7 @@ func (o *options) readConfig(path string, stdin io.Reader) (int, error) {
 	return exitOK, nil
 }
 
-// unquote takes the quotes and the escapes off a value of a configuration file.
+// unquote removes the quotes and the escapes of a value of a configuration file.
 func unquote(value string) string {
 	if !strings.HasPrefix(value, `"`) {
 		word, _, _ := strings.Cut(value, " ")

@@ -17,11 +17,11 @@ import (
 const (
 	// environmentFile is what Azure's provisioning medium has for Linux.
 	environmentFile = "ovf-env.xml"
-	// instanceDocument is what cloud-init asks IMDS for.
+	// instanceDocument is what cloud-init reads from IMDS.
 	instanceDocument = "/metadata/instance?api-version=2021-08-01&extended=true"
 )
 
-// azure is a machine in Azure: it has a metadata service, which answers whom asks with a header, and a medium with custom data.
+// azure is a machine in Azure: it has a metadata service, which answers requests with a header, and a medium with custom data.
 // See https://docs.cloud-init.io/en/latest/reference/datasources/azure.html.
 type azure struct {
 	metadata

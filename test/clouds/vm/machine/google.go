@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// google is the metadata server of Compute Engine, which answers whom asks with a header.
+// google is the metadata server of Compute Engine, which answers requests with a header.
 type google struct{ metadata }
 
 func (g *google) flavor(ctx context.Context) (string, error) {

@@ -32,7 +32,7 @@ type Options struct {
 	// Media is the directory of a provisioning medium, which Azure has beside its metadata service; none when empty. It is removed once
 	// it has been read.
 	Media string
-	// Root is the private root directory; it is made, and may not exist before.
+	// Root is the private root directory; New creates it, and it must not exist before.
 	Root string
 	// Image is a directory whose files are linked into the root; none when empty.
 	Image string
@@ -56,7 +56,7 @@ type Machine struct {
 	console  sync.Mutex
 }
 
-// New makes the root directory and the marker. Nothing runs yet.
+// New creates the root directory and the marker. Nothing runs yet.
 func New(options Options) (*Machine, error) {
 	root, err := rootfs.Make(options.Root)
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *Machine) environment() []string {
 	}
 }
 
-// Boot reads the user data and carries it out. The services that it started run on when it returns.
+// Boot reads the user data and executes it. The services that it started continue to run when it returns.
 func (m *Machine) Boot(ctx context.Context) error {
 	var err error
 	if m.spawner, err = spawn.New(); err != nil {
@@ -142,7 +142,7 @@ func (m *Machine) initialize(config *cloudinit.Config) error {
 		m.logf("cloud-init: not simulated: %s", strings.Join(config.Ignored, ", "))
 	}
 	for _, f := range config.WriteFiles {
-		// One bad file does not keep the others from being written.
+		// One bad file does not prevent the others.
 		if err := f.Write(m.root); err != nil {
 			m.logf("cloud-init: %v", err)
 		}
@@ -156,7 +156,7 @@ func (m *Machine) initialize(config *cloudinit.Config) error {
 	}
 	path := m.root.Path("var/lib/cloud/instance/scripts/runcmd")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return errors.Wrap(err, "making the directory of scripts")
+		return errors.Wrap(err, "creating the directory of scripts")
 	}
 	if err := os.WriteFile(path, script, 0o700); err != nil { // A script is to be run.
 		return errors.Wrap(err, "writing the script of commands")

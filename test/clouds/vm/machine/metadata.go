@@ -16,7 +16,7 @@ type metadata struct {
 	client   http.Client
 }
 
-// connect asks for a session token. The service is there before the machine, so failures are retried
+// connect requests a session token. The service is there before the machine, so failures are retried
 // for a short time only.
 func connect(ctx context.Context, endpoint string) (*metadata, error) {
 	m := &metadata{endpoint: endpoint, client: http.Client{Timeout: 5 * time.Second}}

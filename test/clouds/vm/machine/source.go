@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// source is what a machine asks a cloud's metadata service.
+// source is what a machine reads from a cloud's metadata service.
 type source interface {
 	// id is the machine's name in the cloud.
 	id(context.Context) (string, error)
@@ -16,8 +16,8 @@ type source interface {
 	userData(context.Context) (string, error)
 }
 
-// sourceAt finds out which cloud the machine is in. Azure's machines have a medium with ovf-env.xml; Google's metadata service names
-// itself; anything else is taken for EC2's.
+// sourceAt detects the cloud of the machine. Azure's machines have a medium with ovf-env.xml; Google's metadata service names
+// itself; anything else is treated as EC2's.
 func sourceAt(ctx context.Context, endpoint, media string) (source, error) {
 	service := metadata{endpoint: endpoint, client: http.Client{Timeout: 5 * time.Second}}
 	if media != "" {

@@ -20,28 +20,28 @@ var directories = []string{
 	"etc/systemd/system", "opt/bin", "run", "sim/bin", "tmp", "usr/local/bin", "var/lib", "var/log",
 }
 
-// Make creates the directory, which may not exist before, with the usual ones in it. Only the owner may
-// look into it, since the files in it hold credentials.
+// Make creates the directory, which must not exist before, with the usual ones in it. Only the owner may
+// read it, since the files in it hold credentials.
 func Make(path string) (Root, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", errors.Wrap(err, "finding the root directory")
 	}
 	if err := os.Mkdir(path, 0o700); err != nil {
-		return "", errors.Wrap(err, "making the root directory")
+		return "", errors.Wrap(err, "creating the root directory")
 	}
 	for _, f := range directories {
 		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { // The root above is closed.
-			return "", errors.Wrap(err, "making the root directory")
+			return "", errors.Wrap(err, "creating the root directory")
 		}
 	}
 	return Root(path), nil
 }
 
-// Path is where the machine's absolute path lies on the host.
+// Path is the machine's absolute path on the host.
 func (r Root) Path(path string) string { return filepath.Join(string(r), path) }
 
-// mapped are the places that are the machine's own: a word's beginning, or what follows a character
+// mapped are the directories that are the machine's own: a word's beginning, or what follows a character
 // that ends a path.
 var mapped = regexp.MustCompile("(^|[\\s\"'=:;,(|&<>`])(/(?:etc|var|opt|run|usr/local))(/|$|[\\s\"':;,)|&<>`])")
 
@@ -72,7 +72,7 @@ func (r Root) Map(argument string) string {
 	}
 }
 
-// Link puts links to all files of an image directory at their places in the root.
+// Link creates links to all files of an image directory at their places in the root.
 func (r Root) Link(image string) error {
 	image, err := filepath.Abs(image)
 	if err != nil {

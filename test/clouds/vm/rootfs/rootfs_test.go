@@ -31,7 +31,7 @@ func TestMap(t *testing.T) {
 	} {
 		NewWithT(t).Expect(rootfs.Root("/r").Map(argument)).To(Equal(want), argument)
 	}
-	// A root that itself lies below one of the places is not mapped twice.
+	// A root that is itself below one of the directories is not mapped twice.
 	g := NewWithT(t)
 	g.Expect(rootfs.Root("/var/tmp/m").Map("/var/tmp/m/etc/x /etc/y")).To(Equal("/var/tmp/m/etc/x /var/tmp/m/etc/y"))
 }
@@ -51,5 +51,5 @@ func TestMakeAndLink(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
 	_, err = rootfs.Make(path)
-	g.Expect(err).To(HaveOccurred(), "a directory of somebody else's is not taken")
+	g.Expect(err).To(HaveOccurred(), "an existing directory is not used")
 }

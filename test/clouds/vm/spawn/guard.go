@@ -17,12 +17,12 @@ func guardPID() int { return int(guard.Load()) }
 
 // Guard starts the program with the arguments as the guard of this process: it holds the reading end
 // of a pipe as its standard input, which ends when this process has died, however it died. The guard is to
-// call Watch. It has no death signal and a session of its own. The function returned lets the guard do its
-// work while this process still lives, and waits until it has ended.
+// call Watch. It has no death signal and a session of its own. The function returned has the guard kill
+// them while this process still lives, and waits until it has ended.
 func Guard(program string, args ...string) (dismiss func(), err error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Wrap(err, "making the guard's pipe")
+		return nil, errors.Wrap(err, "creating the guard's pipe")
 	}
 	cmd := exec.Command(program, args...) // The caller's own program.
 	cmd.Stdin, cmd.Env = reader, []string{}

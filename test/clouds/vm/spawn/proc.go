@@ -84,7 +84,7 @@ func withMarker(marker string) []int {
 	return out
 }
 
-// killUntilNone kills what is found until nothing is: a program may fork while it is looked for.
+// killUntilNone kills what is found until nothing is: a program may fork meanwhile.
 func killUntilNone(find func() []int) {
 	for range 500 {
 		pids := find()

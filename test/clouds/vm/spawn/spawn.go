@@ -1,5 +1,5 @@
 // Package spawn starts the programs of a simulated machine so that none of them outlives it. Three
-// nets lie one below the other: every child gets SIGKILL from the kernel when the machine's process
+// safety nets: every child gets SIGKILL from the kernel when the machine's process
 // dies; orphans become children of the machine, which is their subreaper; and every program carries a
 // marker in its environment, by which a guard process finds what is left when the machine was killed.
 // Linux only.
@@ -31,7 +31,7 @@ type Command struct {
 	Output *os.File
 }
 
-// Spawner starts and reaps children. One is made for each machine; see New.
+// Spawner starts and reaps children. Each machine has one; see New.
 type Spawner struct {
 	requests chan func()
 
@@ -41,8 +41,8 @@ type Spawner struct {
 	closed   bool
 }
 
-// New makes the calling process the subreaper of its descendants and begins to reap orphans. There
-// should be one Spawner in a process.
+// New makes the calling process the subreaper of its descendants and begins to reap orphans. A process
+// should have one Spawner.
 func New() (*Spawner, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, errors.Wrap(err, "becoming a subreaper")
@@ -60,7 +60,7 @@ func New() (*Spawner, error) {
 }
 
 // serve starts all children from one thread that never ends: the kernel's signal at the parent's
-// death goes by the thread that made the child.
+// death depends on the thread that created the child.
 func (s *Spawner) serve() {
 	runtime.LockOSThread()
 	for request := range s.requests {
@@ -128,7 +128,7 @@ func (c *Child) Err() error { return c.err }
 // Signal sends a signal to the child's process group.
 func (c *Child) Signal(sig syscall.Signal) { _ = syscall.Kill(-c.PID(), sig) }
 
-// reapOrphans waits for the descendants that have ended and have nobody else to wait for them.
+// reapOrphans waits for the descendants that have ended and that no Child waits for.
 func (s *Spawner) reapOrphans() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/test/clouds/vm/spawn"
 )
 
-// TestSpawner walks through one Spawner, of which a process has one.
+// TestSpawner tests one Spawner, since a process has only one.
 func TestSpawner(t *testing.T) {
 	g := NewWithT(t)
 	s, err := spawn.New()
@@ -49,18 +49,18 @@ func TestSpawner(t *testing.T) {
 	g.Expect(os.WriteFile(filepath.Join(directory, "end"), nil, 0o600)).To(Succeed())
 	g.Eventually(gone(pid("orphan")()), "30s").Should(BeTrue(), "no zombie is left")
 
-	// One that has thrown the marker away is found as a descendant, one with the marker by it.
+	// One that has removed the marker is found as a descendant, one with the marker by it.
 	_, err = s.Start(spawn.Command{Path: "sh", Dir: directory, Env: env, Args: []string{
-		"-c", "setsid env -i sh -c 'echo $$ > bare; sleep 1000' & setsid sh -c 'echo $$ > marked; sleep 1000' & wait",
+		"-c", "setsid env -i sh -c 'echo $$ > unmarked; sleep 1000' & setsid sh -c 'echo $$ > marked; sleep 1000' & wait",
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(pid("bare"), "30s").ShouldNot(BeZero())
+	g.Eventually(pid("unmarked"), "30s").ShouldNot(BeZero())
 	g.Eventually(pid("marked"), "30s").ShouldNot(BeZero())
 	spawn.KillMarked("MARK=" + directory)
 	g.Eventually(gone(pid("marked")()), "30s").Should(BeTrue())
-	g.Expect(syscall.Kill(pid("bare")(), 0)).To(Succeed())
+	g.Expect(syscall.Kill(pid("unmarked")(), 0)).To(Succeed())
 	s.KillAll("MARK=" + directory)
-	g.Eventually(gone(pid("bare")()), "30s").Should(BeTrue())
+	g.Eventually(gone(pid("unmarked")()), "30s").Should(BeTrue())
 	_, err = s.Start(spawn.Command{Path: "true", Env: env})
 	g.Expect(err).To(HaveOccurred(), "the machine is off")
 }

@@ -31,7 +31,7 @@ type response struct {
 	Error  string `json:"error"`
 }
 
-// Serve answers systemctl until the listener is closed. A request is carried out to its end even when
+// Serve answers systemctl until the listener is closed. A request is completed even when
 // its client is killed meanwhile: a service may restart itself.
 func (m *Manager) Serve() (net.Listener, error) {
 	var listener net.Listener
@@ -74,7 +74,7 @@ func (m *Manager) answer(connection net.Conn) {
 	_ = json.NewEncoder(connection).Encode(m.do(q))
 }
 
-// do carries out a request on each of its units; the worst exit code counts.
+// do executes a request on each of its units; the worst exit code counts.
 func (m *Manager) do(q request) response {
 	if q.Verb == "daemon-reload" {
 		return outcome(m.Reload())
@@ -127,7 +127,7 @@ func (m *Manager) doUnit(q request, name string) response {
 	return m.ask(q.Verb, name)
 }
 
-// ask answers the verbs that only ask. The exit codes are those of systemctl(1).
+// ask answers the verbs that only read. The exit codes are those of systemctl(1).
 func (m *Manager) ask(verb, name string) response {
 	current := m.State(name)
 	switch verb {

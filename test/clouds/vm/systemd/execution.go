@@ -23,7 +23,7 @@ type execution struct {
 	output     *os.File
 }
 
-// prepare opens the log and puts the environment together: the machine's, then Environment=, then the
+// prepare opens the log and builds the environment: the machine's, then Environment=, then the
 // files, later ones over earlier ones.
 func (m *Manager) prepare(u *unit) (*execution, error) {
 	x := &execution{manager: m, unit: u, invocation: "INVOCATION_ID=" + strings.ReplaceAll(uuid.NewString(), "-", "")}

@@ -28,7 +28,7 @@ type Manager struct {
 	services map[string]*service
 }
 
-// New makes a manager whose services get the environment.
+// New returns a manager whose services get the environment.
 func New(root rootfs.Root, spawner *spawn.Spawner, env []string, logf func(string, ...any)) *Manager {
 	return &Manager{root: root, spawner: spawner, env: env, logf: logf, services: map[string]*service{}}
 }
@@ -57,7 +57,7 @@ func (m *Manager) warn(u *unit) {
 	}
 }
 
-// Reload reads the files of all loaded units again. What runs goes on running as it was started.
+// Reload reads the files of all loaded units again. Running services continue as they were started.
 func (m *Manager) Reload() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +196,7 @@ func (m *Manager) State(name string) string {
 	return string(s.current())
 }
 
-// Status describes the unit for people.
+// Status describes the unit for users.
 func (m *Manager) Status(name string) string {
 	s, err := m.get(name)
 	if err != nil {

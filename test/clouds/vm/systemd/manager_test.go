@@ -145,12 +145,12 @@ func TestEnable(t *testing.T) {
 
 func TestUnknownUnitsAndVerbs(t *testing.T) {
 	h := newHost(t, nil)
-	h.Expect(h.code("start nobody")).To(Equal(5))
-	h.Expect(h.code("enable nobody")).To(Equal(1))
-	h.Expect(h.code("status nobody")).To(Equal(4))
-	h.Expect(h.code("is-active nobody")).To(Equal(3))
+	h.Expect(h.code("start missing")).To(Equal(5))
+	h.Expect(h.code("enable missing")).To(Equal(1))
+	h.Expect(h.code("status missing")).To(Equal(4))
+	h.Expect(h.code("is-active missing")).To(Equal(3))
 	h.Expect(h.code("daemon-reload")).To(BeZero())
-	for _, line := range []string{"mask nobody", "start --nonsense nobody", "start", ""} {
+	for _, line := range []string{"mask missing", "start --nonsense missing", "start", ""} {
 		h.Expect(h.code(line)).To(Equal(1), line)
 	}
 }

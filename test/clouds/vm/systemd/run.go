@@ -76,7 +76,7 @@ func (r *run) life() (end state, result string, again bool) {
 	}
 	s.set(activating, result)
 	if result != "success" {
-		r.notify(jobFailed(u, result)) // The start has failed; a later one may do better.
+		r.notify(jobFailed(u, result)) // The start has failed; a later one may succeed.
 	}
 	if !r.pause(u.restartDelay) {
 		return inactive, "success", false
@@ -100,7 +100,7 @@ func (r *run) pause(d time.Duration) bool {
 	}
 }
 
-// attempt runs the service one time and returns its result in systemd's words.
+// attempt runs the service once and returns its result in systemd's words.
 func (r *run) attempt(u *unit) string {
 	x, err := r.service.manager.prepare(u)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *run) runCommand(x *execution, u *unit, c command) string {
 	return r.await(x, u, child, c, infinite)
 }
 
-// await waits for a process: it ends by itself, is stopped, or has run for longer than atMost.
+// await waits until a process exits, is stopped, or has run for longer than atMost.
 func (r *run) await(x *execution, u *unit, child *spawn.Child, c command, atMost time.Duration) string {
 	var limit <-chan time.Time
 	if atMost != infinite {

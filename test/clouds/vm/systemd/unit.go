@@ -30,7 +30,7 @@ type unit struct {
 	startInterval     time.Duration
 	startBurst        int
 	wantedBy          []string
-	// ignored are the keys that the simulated service manager takes no notice of.
+	// ignored are the keys that the simulated service manager ignores.
 	ignored []string
 }
 
@@ -41,7 +41,7 @@ type command struct {
 	ignoreFailure bool
 }
 
-// infinite stands for no limit.
+// infinite means no limit.
 const infinite = time.Duration(0)
 
 func newUnit(name string) *unit {

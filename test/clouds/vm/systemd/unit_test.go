@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// writeUnits makes a root with the files, by their paths below etc/systemd/system.
+// writeUnits creates a root with the files, by their paths below etc/systemd/system.
 func writeUnits(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -43,7 +43,7 @@ func parseFile(r io.Reader) ([]setting, error) {
 	return out, errors.Wrap(lines.Err(), "reading a unit file")
 }
 
-// splitWords splits a value at white space and takes quotes and backslashes away, by systemd's rules
+// splitWords splits a value at white space and removes quotes and backslashes, by systemd's rules
 // of quoting as far as they are the shell's.
 func splitWords(value string) ([]string, error) {
 	var words []string

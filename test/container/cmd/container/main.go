@@ -1,6 +1,6 @@
 // Program container runs a program as a kubelet's container runtime does, in namespaces of its own: with the root file system of an
 // unpacked image, which it cannot write to, as its image's user, without capabilities and without a way to new privileges. It
-// shares the network alone. It needs no rights of the caller but to make user namespaces. Linux only.
+// shares only the network. The caller needs only the right to create user namespaces. Linux only.
 //
 //	container -root DIR -user 65532 [-mount FROM:TO]... [-volume FROM:TO]... -- PROGRAM [ARGUMENT]...
 //	container -root DIR -check
@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside says that the namespaces have been made.
+// inside means that the namespaces have been created.
 const inside = "inside"
 
 type container struct {
@@ -30,7 +30,7 @@ type container struct {
 	// volumes can be written to.
 	volumes []string
 	argv    []string
-	// check ends instead of starting a program.
+	// check exits instead of starting a program.
 	check bool
 }
 
@@ -47,7 +47,7 @@ func main() {
 		c.volumes = append(c.volumes, s)
 		return nil
 	})
-	flags.BoolVar(&c.check, "check", false, "Start no program: find out whether this computer lets containers be made.")
+	flags.BoolVar(&c.check, "check", false, "Start no program: check whether this computer allows containers.")
 	flags.Bool(inside, false, "Used by the program itself.")
 	_ = flags.Parse(os.Args[1:])
 	c.argv = flags.Args()
@@ -56,7 +56,7 @@ func main() {
 		os.Exit(2)
 	}
 	if flags.Lookup(inside).Value.String() == "true" {
-		fmt.Fprintln(os.Stderr, "container:", c.enter()) // Returns with an error alone.
+		fmt.Fprintln(os.Stderr, "container:", c.enter()) // Returns only with an error.
 		os.Exit(1)
 	}
 	code, err := c.run()
@@ -66,7 +66,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run makes the namespaces, in which the program starts itself once more, and waits for its end.
+// run creates the namespaces, in which the program starts itself once more, and waits until it exits.
 func (c *container) run() (int, error) {
 	cmd := exec.Command("/proc/self/exe", append([]string{"-" + inside}, os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, os.Stdout, os.Stderr
@@ -74,14 +74,14 @@ func (c *container) run() (int, error) {
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: c.user, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: c.user, HostID: os.Getgid(), Size: 1}},
-		// What it takes to mount, in the new user namespace alone; given up before the program starts.
+		// What it takes to mount, only in the new user namespace; dropped before the program starts.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP},
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	if err := cmd.Start(); err != nil {
-		return 1, fmt.Errorf("making namespaces, which the kernel or a sandbox around may forbid: %w", err)
+		return 1, fmt.Errorf("creating namespaces, which the kernel or a sandbox around may forbid: %w", err)
 	}
 	go func() {
 		for s := range signals {

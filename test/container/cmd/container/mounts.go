@@ -62,7 +62,7 @@ func (c *container) mount(mount string) (string, error) {
 	return to, bind(from, to)
 }
 
-// mountDevices binds those of the caller, since a user namespace cannot make any.
+// mountDevices binds those of the caller, since a user namespace cannot create any.
 func (c *container) mountDevices() error {
 	for _, name := range devices {
 		to := filepath.Join(c.root, "dev", name)
@@ -101,7 +101,7 @@ func bind(from, to string) error {
 	return nil
 }
 
-// readOnly forbids to write by this mount. Options that the caller's file system is mounted with stay: a user namespace may not lift them.
+// readOnly forbids writes by this mount. Options that the caller's file system is mounted with stay: a user namespace cannot remove them.
 func readOnly(path string) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(path, &stat); err != nil {

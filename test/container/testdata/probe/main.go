@@ -1,4 +1,4 @@
-// Program probe says what a program in a container can see and do.
+// Program probe prints what a program in a container can see and do.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 )
 
 // withoutCertificate is how long the real kubelet stays up without a client certificate while the API server answers. Its unit
-// starts it again, and it asks with another key.
+// starts it again, and it requests one with another key.
 const withoutCertificate = 5 * time.Minute
 
 // connect returns how the kubelet reaches the API server, once it has a client certificate. It joins as the real kubelet does, which
@@ -55,7 +55,7 @@ func connect(ctx context.Context, o *options, rotate bool) (*restclient.Config, 
 		return nil, fmt.Errorf("setting up the connection: %w", err)
 	}
 	manager.Start()
-	// The real kubelet goes on without one and tries to register until it has one.
+	// The real kubelet continues without one and tries to register until it has one.
 	err = wait.PollUntilContextCancel(
 		ctx,
 		100*time.Millisecond,

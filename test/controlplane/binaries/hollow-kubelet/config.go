@@ -16,7 +16,7 @@ import (
 	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 )
 
-// kubeletPort is the port of a kubelet that was told no other.
+// kubeletPort is the default port of a kubelet.
 const kubeletPort = 10250
 
 // loadConfig reads the kubelet's configuration file as the real kubelet does, by its own loader and validation.
@@ -58,7 +58,7 @@ func adopt(hollow, file *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// secure has the kubelet ask who its callers are and what they may do, as the real one does.
+// secure has the kubelet authenticate and authorize its callers, as the real one does.
 func secure(ctx context.Context, hollow *kubemark.HollowKubelet, o *options, client kubernetes.Interface) error {
 	auth, runReload, err := kubeletapp.BuildAuth(types.NodeName(o.nodeName), client, *hollow.KubeletConfiguration)
 	if err != nil {

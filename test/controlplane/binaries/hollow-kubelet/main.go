@@ -30,7 +30,7 @@ import (
 	utilflag "k8s.io/kubernetes/pkg/util/flag"
 )
 
-// runtimeEndpoint is the fake runtime's socket, in the kubelet's own directory, so that it goes with the
+// runtimeEndpoint is the fake runtime's socket, in the kubelet's own directory, so that it is deleted with the
 // machine. It is named by way of /proc because the path of a socket may have 107 characters at most,
 // which a directory of a test exceeds easily.
 const runtimeEndpoint = "unix:///proc/self/cwd/runtime.sock"
@@ -113,8 +113,8 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config, file
 	flags, kubeletConfig := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName: o.nodeName, MaxPods: o.maxPods, NodeLabels: o.labels, RegisterWithTaints: o.taints,
 	})
-	// kubemark makes a directory of its own below TMPDIR; the machine's root directory takes its place,
-	// so that nothing is left behind when the machine goes.
+	// kubemark creates a directory of its own below TMPDIR; the machine's root directory takes its place,
+	// so that nothing is left behind when the machine is deleted.
 	_ = os.RemoveAll(flags.RootDirectory)
 	flags.RootDirectory = o.rootDir
 	kubeletConfig.PodLogsDir = filepath.Join(o.rootDir, "pod-logs")

@@ -1,4 +1,4 @@
-// Command controlplane builds the control plane's programs into the cache and says where they are.
+// Command controlplane builds the control plane's programs into the cache and prints their directory.
 package main
 
 import (

@@ -30,7 +30,7 @@ type resource struct {
 // failure is why a call or an operation has failed.
 type failure struct{ Code, Message string }
 
-// Tokens returns the token for the account of a scope. It is asked for each call, so that a rotated one is noticed.
+// Tokens returns the token for the account of a scope. It is called for each request, so that a rotated one is noticed.
 type Tokens func(ctx context.Context, scope driver.Scope) (string, error)
 
 // maxAnswer is how much of an answer is read.
@@ -39,7 +39,7 @@ const maxAnswer = 16 << 20
 // plain is an element of a path that stays one: users write provider IDs, and may write ../ into them.
 var plain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 
-// call makes one call, once: the kit repeats what is to be repeated.
+// call sends one request, once: the kit repeats what is to be repeated.
 func (d *Driver) call(ctx context.Context, scope driver.Scope, name, method string, path []string, query url.Values, body, into any) error {
 	target := d.endpoint + "/v1"
 	for _, element := range append([]string{scope.Location}, path...) {
@@ -69,7 +69,7 @@ func (d *Driver) call(ctx context.Context, scope driver.Scope, name, method stri
 	return read(name, response, into)
 }
 
-// read takes in an answer. One that is cut, or is not of the API, does not prove that the call had no effect.
+// read parses an answer. One that is cut, or is not of the API, does not prove that the call had no effect.
 func read(name string, response *http.Response, into any) error {
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
@@ -89,12 +89,12 @@ func read(name string, response *http.Response, into any) error {
 	return nil
 }
 
-// end asks for the end of something in a zone.
+// end requests the deletion of something in a zone.
 func (d *Driver) end(ctx context.Context, scope driver.Scope, zone, kind, name string) error {
 	return d.call(ctx, scope, "Delete "+kind, http.MethodDelete, []string{"zones", zone, kind, name}, nil, nil, &resource{})
 }
 
-// list returns all pages of what a query selects. Without a query it selects nothing: for the cloud that would be everything.
+// list returns all pages of what a query selects. Without a query it returns nothing: for the cloud that would be everything.
 func (d *Driver) list(ctx context.Context, scope driver.Scope, kind string, query url.Values) (all []resource, err error) {
 	for more := len(query) > 0; more; more = query.Get("pageToken") != "" {
 		var page struct {

@@ -44,7 +44,7 @@ func New(endpoint string, transport http.RoundTripper, tokens Tokens) *Driver {
 	return &Driver{endpoint: endpoint, http: &http.Client{Transport: transport, CheckRedirect: stay}, tokens: tokens}
 }
 
-// Traits of the cloud. As many handles come at a time as there is time for if each costs a call: the cloud deletes one at a time.
+// Traits of the cloud. A batch has as many handles as there is time for if each takes a call: the cloud deletes one at a time.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		UserDataLimit: 32 * 1024, NameLimit: 40, BatchSize: 20, StatusInterval: time.Minute,
@@ -61,7 +61,7 @@ func (d *Driver) Scope(m *examplev1.ExampleMachine) driver.Scope {
 	return driver.Scope{Location: m.Spec.Account}
 }
 
-// LimitScope is the account, whoever calls.
+// LimitScope is the account, for all callers.
 func (d *Driver) LimitScope(scope driver.Scope) string { return scope.Location }
 
 // Places are the zones of the spec, with each of its types.
@@ -81,7 +81,7 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*examplev1.Examp
 	return found, nil
 }
 
-// Create asks for a machine unless there is one of its name.
+// Create requests a machine unless there is one of its name.
 func (d *Driver) Create(ctx context.Context, launch driver.Launch[*examplev1.ExampleMachine]) (driver.Accepted, error) {
 	spec := launch.Object.Spec
 	labels := map[string]string{}
@@ -128,13 +128,13 @@ func observed(scope driver.Scope, h driver.Handle, machines, operations []resour
 	zone, name, _ := target(scope, h)
 	launch := resource{}
 	for _, o := range operations {
-		// An operation about something else is one that somebody has written into the object.
+		// An operation about something else was written into the object by another user.
 		if o.ID == h.Operation && o.Kind == "CreateMachine" && o.Zone == zone && o.Name == name {
 			launch = o
 		}
 	}
 	for _, m := range machines {
-		// If the launch has failed, a machine of that name is another one's, unless the cloud has kept it.
+		// If the launch has failed, a machine of that name belongs to another object, unless the cloud has kept it.
 		if m.Zone == zone && m.Name == name && (launch.Status != "failed" || m.Operation == launch.ID) {
 			return m.instance(scope), nil
 		}
@@ -145,7 +145,7 @@ func observed(scope driver.Scope, h driver.Handle, machines, operations []resour
 	return driver.Instance{}, notFound("List machines")
 }
 
-// Delete asks for the end of each machine.
+// Delete requests the deletion of each machine.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
 	failures := make([]error, len(handles))
 	for i, h := range handles {
@@ -157,7 +157,7 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 	return failures
 }
 
-// Cleanup lists what carries the owners' labels and ends what nothing uses. Disks are among it: those of machines that never came to be.
+// Cleanup lists what has the owners' labels and deletes what nothing uses, the disks of machines that were never created included.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
 	for _, kind := range partKinds {
@@ -179,7 +179,7 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 	return answers
 }
 
-// marked lists what carries the first half of the mark of one of the handles.
+// marked lists what has the first half of the mark of one of the handles.
 func (d *Driver) marked(ctx context.Context, scope driver.Scope, kind string, handles []driver.Handle) ([]resource, error) {
 	owners := url.Values{}
 	for _, h := range handles {
@@ -188,7 +188,7 @@ func (d *Driver) marked(ctx context.Context, scope driver.Scope, kind string, ha
 	return d.list(ctx, scope, kind, owners)
 }
 
-// Remark sets the label of whatever carries the mark: of the machine last, by which the kit sees that it was done.
+// Remark sets the label of all that has the mark: of the machine last, by which the kit sees that it is done.
 func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
 	failures, body := make([]error, len(handles)), map[string]any{"labels": map[string]string{LabelLineage: lineage}}
 	for _, kind := range append(partKinds[:len(partKinds):len(partKinds)], "machines") {
@@ -206,7 +206,7 @@ func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []drive
 	return failures
 }
 
-// List returns the machines that carry a mark, and the creations that have failed and left none.
+// List returns the machines with a mark, and the creations that have failed and left none.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
 	machines, err := d.list(ctx, scope, "machines", url.Values{"label": {LabelOwnerUID}})
 	if err != nil {
@@ -261,7 +261,7 @@ func (d *Driver) Mark(h driver.Handle) string {
 	return "labels " + LabelOwnerUID + "=" + string(h.OwnerUID) + " and " + LabelOwner + "=" + driver.OwnerDigest(h.Owner)
 }
 
-// states are those of machines. One that the cloud adds one day counts as pending: it is waited for, and nothing is concluded from it.
+// states are those of machines. One that the cloud adds later counts as pending: the kit waits, and concludes nothing from it.
 var states = map[string]driverv1.InstanceState{
 	"running": driverv1.InstanceRunning, "stopped": driverv1.InstanceStopped, "deleting": driverv1.InstanceTerminating,
 }

@@ -64,7 +64,7 @@ func TestUsersLabels(t *testing.T) {
 		"labels millwright-owner-uid=uid-m1 and millwright-owner=" + driver.OwnerDigest("ns/m1")))
 }
 
-// TestCreateIsSafeToRepeat: the same call gets the same operation; another attempt of the name gets Conflict and makes nothing.
+// TestCreateIsSafeToRepeat: the same call gets the same operation; another attempt of the name gets Conflict and creates nothing.
 func TestCreateIsSafeToRepeat(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	h := f.accepted(launch("a", "m1", 1))
@@ -104,14 +104,14 @@ func TestPlaces(t *testing.T) {
 	f.Expect(f.cloud.Calls()).To(BeEmpty())
 }
 
-// TestManyHandles: one call of each list for all, answers in the order of the handles, and one that leads to nothing spoils no other.
+// TestManyHandles: one call of each list for all, answers in the order of the handles, and one that leads to nothing affects no other.
 func TestManyHandles(t *testing.T) {
 	f := newFixture(t, cloud.Options{PageSize: 3})
 	var handles []driver.Handle
 	for i := range f.Traits().BatchSize {
 		h := f.accepted(launch([]string{"a", "b", "c"}[i%3], fmt.Sprintf("m%d", i), 1))
 		if i%5 == 1 {
-			h.Name = "nobody"
+			h.Name = "missing"
 			h.Operation = ""
 		}
 		handles = append(handles, h)
@@ -168,7 +168,7 @@ func TestStates(t *testing.T) {
 	f.class(f.observe(h).Err, driver.ClassNotFound)
 }
 
-// TestListStatus has what has no power; and no more, so that a list stays as it is for the rest.
+// TestListStatus has only the machines without power, so that a list does not change for the others.
 func TestListStatus(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	on, off := f.running(launch("a", "m1", 1)), f.running(launch("b", "m2", 1))
@@ -205,7 +205,7 @@ func TestListLeftovers(t *testing.T) {
 		HaveField("Lineage", l.Lineage), HaveField("Created", Not(BeZero())))), "the address is the interface's")
 }
 
-// TestRemark writes the lineage of what carries the mark, machine and parts, and nothing else of them.
+// TestRemark writes the lineage of what has the mark, machine and parts, and nothing else of them.
 func TestRemark(t *testing.T) {
 	f := newFixture(t, cloud.Options{PageSize: 1})
 	l := launch("a", "m1", 1)
@@ -217,7 +217,7 @@ func TestRemark(t *testing.T) {
 	}
 	before, others := labels("m1"), labels("m2")
 	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{h, thief}, "u_f_2")).To(Equal([]error{nil, nil}))
-	f.Expect(labels("m2")).To(Equal(others), "it does not carry the whole mark")
+	f.Expect(labels("m2")).To(Equal(others), "it does not have the whole mark")
 	before[instance.LabelLineage] = "u_f_2"
 	f.Expect(labels("m1")).To(Equal(before))
 	f.Expect(f.observe(h).Value.Lineage).To(Equal("u_f_2"))

@@ -12,8 +12,8 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// codes are what the cloud answers, about calls as well as operations, by what it means. Names that can never be right are terminal;
-// what may come to be is unresolved. A creation that a deletion has cancelled, and a part that is still used, may be tried again.
+// codes are those of calls and operations, by their class. Names that can never be right are terminal; what may be created later is
+// unresolved. A creation that a deletion has cancelled, and a part that is still used, may be tried again.
 var codes = map[driver.Class][]string{
 	driver.ClassCapacity:   {"zone_exhausted", "type_not_in_zone", addressesExhausted},
 	driver.ClassQuota:      {"quota_exceeded"},

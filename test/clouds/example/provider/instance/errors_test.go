@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// codes are what each code of the cloud means, with the status that it comes with; late is what it means of an operation, where
+// codes are the class of each code of the cloud, with the status that it comes with; late is its class for an operation, where
 // that differs. spot_reclaimed and powered_off are of machines, not of calls.
 var codes = map[string]struct {
 	status int
@@ -97,7 +97,7 @@ func TestEveryCodeHasAClass(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswers are of nobody's API, as from a proxy: whether the call had an effect depends on the status.
+// TestStrangeAnswers are not of the API, as from a proxy: whether the call had an effect depends on the status.
 func TestStrangeAnswers(t *testing.T) {
 	for body, want := range map[int]driver.Class{
 		http.StatusOK: driver.ClassUnknown, http.StatusFound: driver.ClassUnknown, http.StatusBadGateway: driver.ClassUnknown,

@@ -44,7 +44,7 @@ func newFixture(t testing.TB, options cloud.Options) *fixture {
 	return f
 }
 
-// settle lets everything happen that is under way.
+// settle completes everything that is under way.
 func (f *fixture) settle() { f.clock.Step(30 * time.Second) }
 
 // launch is the n-th attempt of a machine in a zone.
@@ -64,7 +64,7 @@ func launch(zone, name string, attempt int) driver.Launch[*examplev1.ExampleMach
 	}
 }
 
-// handle is what the kit knows of a launch before its instance is certain.
+// handle is what the kit has of a launch before its instance is certain.
 func handle(l driver.Launch[*examplev1.ExampleMachine], operation string) driver.Handle {
 	return driver.Handle{
 		Scope: scope, Token: l.Token, Name: l.Name, Placement: l.Placement, Attempt: l.Attempt, Operation: operation,

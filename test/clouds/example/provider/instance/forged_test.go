@@ -14,7 +14,7 @@ import (
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
 
-// unmarked creates a machine that is nobody's.
+// unmarked creates a machine without an owner.
 func (f *fixture) unmarked(name string) {
 	body, err := json.Marshal(cloud.CreateMachine{MachineType: "small", Image: "node-v1"})
 	f.Expect(err).NotTo(HaveOccurred())
@@ -28,7 +28,7 @@ func (f *fixture) unmarked(name string) {
 	f.settle()
 }
 
-// TestForgedHandlesLeadToNothing: whoever may write the object may write anything into it.
+// TestForgedHandlesLeadToNothing: users who may write the object may write anything into it.
 func TestForgedHandlesLeadToNothing(t *testing.T) {
 	for name, forge := range map[string]func(h *driver.Handle){
 		"zone":                     func(h *driver.Handle) { h.ProviderID = "example:///acme/b/victim" },
@@ -64,7 +64,7 @@ func TestForgedHandlesLeadToNothing(t *testing.T) {
 			f.Expect(f.cloud.Calls()).NotTo(HaveKey("Unknown"))
 			both := f.Observe(f.ctx, scope, []driver.Handle{h, victim})
 			f.class(both[0].Err, driver.ClassNotFound)
-			f.Expect(both[1].Err).NotTo(HaveOccurred(), "the other answer is not spoilt")
+			f.Expect(both[1].Err).NotTo(HaveOccurred(), "the other answer is not affected")
 		})
 	}
 }
@@ -83,7 +83,7 @@ func TestNothingIsListedForNothing(t *testing.T) {
 	f.Expect(f.cloud.Calls()["ListOperations"]).To(Equal(before["ListOperations"]))
 }
 
-// TestNamesThatArePathsAreNotCalled, should they get as far as a call.
+// TestNamesThatArePathsAreNotCalled, if they get as far as a call.
 func TestNamesThatArePathsAreNotCalled(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	for _, change := range []func(*driver.Launch[*examplev1.ExampleMachine]){
@@ -108,8 +108,8 @@ func TestReadsAndDeletionsHaveNoBody(t *testing.T) {
 	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
 }
 
-// TestSomebodyElsesName leads to an instance without the mark of the handle: the kit leaves it alone.
-func TestSomebodyElsesName(t *testing.T) {
+// TestANameOfAnotherObject leads to an instance without the mark of the handle: the kit leaves it alone.
+func TestANameOfAnotherObject(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	victim := f.running(launch("a", "victim", 1))
 	for _, h := range []driver.Handle{
@@ -144,14 +144,14 @@ func TestForgedOperations(t *testing.T) {
 	f.Expect(f.cloud.Calls()).NotTo(HaveKey("Unknown"))
 }
 
-// TestCleanupEndsWhatIsTheOwnersAlone: both parts of the mark count, and what is in use stays.
-func TestCleanupEndsWhatIsTheOwnersAlone(t *testing.T) {
+// TestCleanupDeletesOnlyWhatIsTheOwners: both parts of the mark count, and what is in use stays.
+func TestCleanupDeletesOnlyWhatIsTheOwners(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	victim := f.running(launch("a", "victim", 1))
 	f.cloud.Vanish(account, "a", "victim")
 	f.running(launch("a", "used", 1))
-	f.unmarked("nobody")
-	f.cloud.Vanish(account, "a", "nobody")
+	f.unmarked("unmarked")
+	f.cloud.Vanish(account, "a", "unmarked")
 	before := f.cloud.Resources(account, nil)
 	for _, owner := range []struct {
 		uid  apitypes.UID
@@ -174,8 +174,8 @@ func TestCleanupEndsWhatIsTheOwnersAlone(t *testing.T) {
 	f.Expect(f.cloud.Resources(account, nil)).To(HaveLen(len(before) - 2))
 }
 
-// TestCleanupReportsWhatItCannotEnd: the error is of the handle whose part it is.
-func TestCleanupReportsWhatItCannotEnd(t *testing.T) {
+// TestCleanupReportsWhatItCannotDelete: the error is of the handle whose part it is.
+func TestCleanupReportsWhatItCannotDelete(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	var handles []driver.Handle
 	for _, name := range []string{"m1", "m2"} {
@@ -193,14 +193,14 @@ func TestCleanupReportsWhatItCannotEnd(t *testing.T) {
 	f.settle()
 	f.cloud.AddFault(cloud.Fault{Call: "DeleteAddress", Count: 2, Status: http.StatusNotFound, Failure: cloud.Failure{Code: cloud.CodeNotFound}})
 	for _, answer := range f.Cleanup(f.ctx, scope, handles) {
-		f.Expect(answer.Err).NotTo(HaveOccurred(), "what is gone meanwhile needs no end")
+		f.Expect(answer.Err).NotTo(HaveOccurred(), "what is gone meanwhile is no error")
 	}
 	f.clean(handles[0])
 	f.clean(handles[1])
 	f.Expect(f.cloud.Resources(account, nil)).To(BeEmpty())
 }
 
-// TestProtectedMachines are of class Terminal, and the others of the call end.
+// TestProtectedMachines are of class Terminal, and the others of the call are deleted.
 func TestProtectedMachines(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	handles := []driver.Handle{f.running(launch("a", "m1", 1)), f.running(launch("a", "m2", 1))}

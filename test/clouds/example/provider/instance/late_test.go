@@ -11,7 +11,7 @@ import (
 	"millwright.dev/test/clouds/example/cloud"
 )
 
-// TestALaunchThatFailsLate leaves parts, which Cleanup ends; the next attempt has the same name.
+// TestALaunchThatFailsLate leaves parts, which Cleanup deletes; the next attempt has the same name.
 func TestALaunchThatFailsLate(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	f.cloud.Exhaust("a")
@@ -62,8 +62,8 @@ func TestAFailedMachineThatIsKept(t *testing.T) {
 	f.Expect(f.cloud.Resources(account, nil)).To(BeEmpty())
 }
 
-// TestALaunchIsDeletedWhileItGoesOn: by its name, without a provider ID. What it had made by then is cleaned up.
-func TestALaunchIsDeletedWhileItGoesOn(t *testing.T) {
+// TestALaunchIsDeletedWhileItRuns: by its name, without a provider ID. What it had created by then is cleaned up.
+func TestALaunchIsDeletedWhileItRuns(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
 	h := f.accepted(launch("a", "m1", 1))
 	f.clock.Step(2 * time.Second)
@@ -94,7 +94,7 @@ func TestALaunchWhoseAnswerWasLost(t *testing.T) {
 	f.Expect(f.observe(h).Value.Token).To(Equal("a-m1-1"))
 }
 
-// TestAnOperationThatIsForgotten: the machine counts, or that there is none.
+// TestAnOperationThatIsForgotten: only the machine counts, or that there is none.
 func TestAnOperationThatIsForgotten(t *testing.T) {
 	f := newFixture(t, cloud.Options{Retention: time.Minute})
 	h := f.accepted(launch("a", "m1", 1))
@@ -121,7 +121,7 @@ func TestListsAreWholeOrFail(t *testing.T) {
 	}
 }
 
-// TestList has every machine with a mark, whosever, and the launches that have failed.
+// TestList has every machine with a mark, of any owner, and the launches that have failed.
 func TestList(t *testing.T) {
 	f := newFixture(t, cloud.Options{PageSize: 1})
 	f.running(launch("a", "m1", 1))

@@ -26,7 +26,7 @@ func TestOperationsAndMachines(t *testing.T) {
 		others   = `{"zone":"a","name":"m1","state":"running","operation":"op-2","labels":{"millwright-token":"u"}}`
 		strange  = `{"zone":"a","name":"m1","state":"hibernating","operation":"op-1","labels":{"millwright-token":"t"}}`
 
-		goesOn    = `{"id":"op-1","kind":"CreateMachine","zone":"a","name":"m1","status":"running","labels":{"millwright-token":"t"}}`
+		underWay  = `{"id":"op-1","kind":"CreateMachine","zone":"a","name":"m1","status":"running","labels":{"millwright-token":"t"}}`
 		done      = `{"id":"op-1","kind":"CreateMachine","zone":"a","name":"m1","status":"done","labels":{"millwright-token":"t"}}`
 		failed    = `{"id":"op-1","kind":"CreateMachine","zone":"a","name":"m1","status":"failed","labels":{"millwright-token":"t"},"failure":{"code":"quota_exceeded"}}`
 		deletion  = `{"id":"op-1","kind":"DeleteMachine","zone":"a","name":"m1","status":"failed","labels":{"millwright-token":"t"}}`
@@ -40,8 +40,8 @@ func TestOperationsAndMachines(t *testing.T) {
 		providerID, token  string
 		refused            driver.Class
 	}{
-		"goes on, may disappear":     {goesOn, creating, driverv1.InstancePending, "", "t", ""},
-		"goes on, not there yet":     {goesOn, none, driverv1.InstancePending, "", "t", ""},
+		"running, may disappear":     {underWay, creating, driverv1.InstancePending, "", "t", ""},
+		"running, not there yet":     {underWay, none, driverv1.InstancePending, "", "t", ""},
 		"done":                       {done, running, driverv1.InstanceRunning, id, "t", ""},
 		"done, in an unknown state":  {done, strange, driverv1.InstancePending, id, "t", ""},
 		"done and gone":              {done, none, "", "", "", ""},

@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the kinds of the example provider: ExampleMachine, one machine of the example cloud, and
-// ExampleMachineTemplate, from which a MachineSet makes ExampleMachines.
+// ExampleMachineTemplate, from which a MachineSet creates ExampleMachines.
 //
 // +kubebuilder:object:generate=true
 // +groupName=infrastructure.example.com
