@@ -4,6 +4,8 @@
 package bootstrapconfig
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -64,4 +66,11 @@ func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message strin
 // Paused returns the provider's condition Paused, nil when it reports none (BC-024).
 func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 	return field.Condition(obj, clusterv1.PausedCondition)
+}
+
+// LostReasons are the reasons of the condition Ready of a bootstrap config that is not True by which a Machine without a Node is
+// unhealthy (BC-008), with for how long it must have been so: a machine that has booted before may still join.
+var LostReasons = map[string]time.Duration{
+	// The bootstrap data are gone or have expired, and are not made again.
+	"DataSecretLost": 10 * time.Minute,
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -181,4 +182,17 @@ func (r *Reconciler) withdraw(machine *clusterv1.Machine) {
 		types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName},
 		client.ObjectKeyFromObject(machine),
 	)
+}
+
+// addHealth adds the first assessment of the health checks to a status that is written anyway. It is theirs: they write it
+// themselves where nothing else is to be written, where the Node is in doubt, and where this write fails.
+func (r *Reconciler) addHealth(ctx context.Context, s *scope) {
+	if r.AddHealth == nil || s.node == nil || s.nodeErr != nil || s.identity.contested != "" || s.paused() || s.ofAnotherCore() ||
+		equality.Semantic.DeepEqual(s.Original.Status, s.Object.Status) {
+		return
+	}
+	if err := r.AddHealth(ctx, s.cluster, s.Object, s.Now); err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("The health assessment is not part of this write; the health checks write it themselves",
+			"reason", err.Error())
+	}
 }

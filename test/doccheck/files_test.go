@@ -34,6 +34,15 @@ func TestListsThatAreNotWholeAreFound(t *testing.T) {
 		MatchRegexp("core/README.md lists directories of its directory without admission, .*trim")))
 }
 
+func TestFilesThatAReadmeDoesNotNameAreFound(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{TB: t}
+	doccheck.Parse("test/doccheck/x.md", []byte("`p*.go`, `l*.go`, `f*.go` and `c*.go`, `t*.go`, `e*.go`")).CheckNamesFiles(r)
+	g.Expect(r.reports).To(BeEmpty())
+	doccheck.Parse("test/doccheck/x.md", []byte("`p*.go`, `lists.go`, `f*.go`, `c*.go`, `t*.go`")).CheckNamesFiles(r)
+	g.Expect(r.reports).To(ConsistOf("test/doccheck/x.md does not name examples.go, links.go, literals.go"))
+}
+
 func TestRowsThatAreInNoTableAreFound(t *testing.T) {
 	g := NewWithT(t)
 	r := &recorder{TB: t}

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
 
@@ -29,7 +30,8 @@ var elsewhere = map[string]string{
 	"providers/driver/identity/watch.go":        "added to the controllers of others",
 }
 
-// TestLayoutOfControllers: what the page for contributors says of the files of a controller is so in all of them. What all controllers
+// TestLayoutOfControllers: what the page for contributors says of the files of a controller is so in all of them, and the README of each
+// names all its files. What all controllers
 // share is in contracts/controller; a stand-in of the conformance suite is a provider of its own.
 func TestLayoutOfControllers(t *testing.T) {
 	g := NewWithT(t)
@@ -41,6 +43,10 @@ func TestLayoutOfControllers(t *testing.T) {
 			}
 			content, err := os.ReadFile(path)
 			name, _ := filepath.Rel(testenv.Root(), path)
+			if filepath.Base(path) == "reconciler.go" {
+				readme := filepath.ToSlash(filepath.Join(filepath.Dir(name), "README.md"))
+				doccheck.Read(t, readme).CheckNamesFiles(t)
+			}
 			for file, code := range placed {
 				switch {
 				case !code.Match(content):

@@ -41,6 +41,16 @@ func (p *Page) CheckLists(t testing.TB) {
 	report("directories", directories, names(word, firstCells(table)), names(word, string(p.source)))
 }
 
+// CheckNamesFiles reports Go files of the page's directory that the page does not name.
+func (p *Page) CheckNamesFiles(t testing.TB) {
+	t.Helper()
+	files, _ := goFilesIn(path.Dir(p.Path))
+	missing := slices.DeleteFunc(files, names(goFile, string(p.source)))
+	if len(missing) > 0 {
+		t.Errorf("%s does not name %s", p.Path, strings.Join(missing, ", "))
+	}
+}
+
 // names returns whether a name, or a pattern for it, is found in the text.
 func names(form *regexp.Regexp, text string) func(string) bool {
 	found := form.FindAllString(text, -1)

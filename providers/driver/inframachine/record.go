@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 )
 
@@ -195,4 +197,17 @@ func putRecord(obj client.Object, text string) {
 	}
 	annotations[LaunchAnnotation] = text
 	obj.SetAnnotations(annotations)
+}
+
+// correctRecord takes times in the future out of the launch record, once and permanently: a wait that began at the present whenever
+// it is looked at would never end.
+func (r *Reconciler[M]) correctRecord(ctx context.Context, s *scope[M]) outcome.Outcome {
+	record, changed := s.launched.corrected(s.Now)
+	if !changed {
+		return outcome.Continue()
+	}
+	if err := s.writeRecord(ctx, record, nil); err != nil {
+		return outcome.FromError(err)
+	}
+	return outcome.Continue()
 }
