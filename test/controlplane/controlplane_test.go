@@ -162,7 +162,7 @@ func TestStartFailsCleanly(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	_, err := Start(context.Background(), Options{WithoutControllers: true, APIServerArgs: []string{"--no-such-flag"}})
-	g.Expect(err).To(MatchError(And(ContainSubstring("kube-apiserver ended"), ContainSubstring("no-such-flag"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("kube-apiserver exited"), ContainSubstring("no-such-flag"))))
 	g.Expect(os.ReadDir(tmp)).To(BeEmpty())
 }
 
