@@ -57,7 +57,7 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Targets connects to target clusters.
 	Targets Targets
-	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
+	// TargetNamespace holds the Secrets of nodes in target clusters; nodeaccess.DefaultNamespace when empty.
 	TargetNamespace string
 	// WatchFilter restricts the controller to CloudConfigs with this value of the watch label; "" is all.
 	WatchFilter string

@@ -41,7 +41,7 @@ type Reconciler struct {
 	// CleanupTimeout is how long the deletion of a CloudConfig waits for a target cluster that cannot be
 	// reached before it leaves there what cannot be removed.
 	CleanupTimeout time.Duration
-	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
+	// TargetNamespace holds the Secrets of nodes in target clusters; nodeaccess.DefaultNamespace when empty.
 	TargetNamespace string
 	// TargetKubeconfig is what the connections were given as remote.Options.Kubeconfig: the one target cluster of all Clusters. Empty,
 	// machines learn of their API server from the kubeconfig Secret of their Cluster.
