@@ -20,7 +20,7 @@ func BootstrapConfigCases() []conformance.Case[*Env] {
 	return append(cases, templates("BT-004", "BT-005", "BT-006"), bootRestart())
 }
 
-// bootPauses pause an object before its data are made, by the Cluster and by an annotation.
+// bootPauses pause an object before its data are created, by the Cluster and by an annotation.
 func bootPauses() []conformance.Case[*Env] {
 	return []conformance.Case[*Env]{
 		scenario("Pause/ByCluster", []rules.ID{"BC-022", "BC-024", "BC-025"}, func(w *world) {
@@ -36,25 +36,25 @@ func bootPauses() []conformance.Case[*Env] {
 
 func (w *world) pausesData(rule rules.ID, while string, pause func(bool)) {
 	w.noticed()
-	if deviation := w.quiet(w.madeData); deviation != "" {
-		w.fail(rule, "nothing is made while "+while, deviation)
+	if deviation := w.quiet(w.dataTrace); deviation != "" {
+		w.fail(rule, "nothing is created while "+while, deviation)
 		return
 	}
 	w.showsPaused("BC-024", while)
 	pause(false)
-	if !w.until(w.Timeouts.Provision.Duration, func() bool { return w.madeData() != "" }) {
-		w.fail("BC-025", "the data are made once the pause is over", fmt.Sprintf("they were not within %s", w.Timeouts.Provision.Duration))
-		w.skip(rule, "no data were made while %s, and none were afterwards either", while) // Who never makes any keeps no pause by it.
+	if !w.until(w.Timeouts.Provision.Duration, func() bool { return w.dataTrace() != "" }) {
+		w.fail("BC-025", "the data are created once the pause has ended", fmt.Sprintf("they were not within %s", w.Timeouts.Provision.Duration))
+		w.skip(rule, "no data were created while %s, and none afterwards either", while) // That does not show that the pause was respected.
 		return
 	}
-	w.pass(rule, "no data were made in %s while %s", w.Timeouts.Quiet.Duration, while)
-	w.pass("BC-025", "the data were made once the pause was over")
+	w.pass(rule, "no data were created in %s while %s", w.Timeouts.Quiet.Duration, while)
+	w.pass("BC-025", "the data were created once the pause had ended")
 	if w.awaitData() {
 		w.notPaused("BC-024")
 	}
 }
 
-// bootName makes an object twice under the same name.
+// bootName creates an object twice with the same name.
 func bootName() conformance.Case[*Env] {
 	return scenario("Name", []rules.ID{"BC-014"}, func(w *world) {
 		machine := w.config(all, nil, false)
@@ -72,7 +72,7 @@ func bootName() conformance.Case[*Env] {
 	})
 }
 
-// bootMove moves a config's objects as clusterctl move does: with the Secret.
+// bootMove moves a config's objects together with the Secret, as clusterctl move does.
 func bootMove() conformance.Case[*Env] {
 	return scenario("Move", []rules.ID{"BC-026", "BC-027"}, func(w *world) {
 		w.config(all, nil, false)
@@ -84,12 +84,12 @@ func bootMove() conformance.Case[*Env] {
 		before := objectOrEmpty(w.object())
 		w.pause(true)
 		w.awaitPaused(w.Timeouts.React.Duration)
-		w.handOver(secret, nil)
+		w.setOwner(secret, nil)
 		w.remove()
 		moved := w.recreate()
-		w.handOver(secret, metav1.NewControllerRef(moved, w.Kind))
+		w.setOwner(secret, metav1.NewControllerRef(moved, w.Kind))
 		w.pause(false)
-		w.dataTakenOver(secret)
+		w.adoptsSecret(secret)
 		again := w.awaitData()
 		was, _ := condition(before, clusterv1.ReadyCondition)
 		status := metav1.ConditionStatus("")
@@ -98,16 +98,16 @@ func bootMove() conformance.Case[*Env] {
 			return status == was
 		})
 		if now, _ := condition(w.object(), clusterv1.PausedCondition); now == metav1.ConditionTrue {
-			w.skip("BC-027", "the provider did not go on after the pause")
+			w.skip("BC-027", "the provider did not continue after the pause")
 			return
 		}
-		w.check(again && status == was, "BC-027", "the status says the same as before",
+		w.check(again && status == was, "BC-027", "the status is the same as before",
 			fmt.Sprintf("data exist: %t; condition Ready was %q and is %q", again, was, status))
 	})
 }
 
-// handOver makes the object that is there now, or nobody, owner of a Secret, as clusterctl move does.
-func (w *world) handOver(secret *corev1.Secret, owner *metav1.OwnerReference) {
+// setOwner sets or removes the owner of a Secret, as clusterctl move does.
+func (w *world) setOwner(secret *corev1.Secret, owner *metav1.OwnerReference) {
 	w.must(retry(w.ctx, func() error {
 		current := &corev1.Secret{}
 		if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(secret), current); err != nil {
@@ -121,8 +121,8 @@ func (w *world) handOver(secret *corev1.Secret, owner *metav1.OwnerReference) {
 	}), "to change the owner of the data Secret")
 }
 
-// dataTakenOver looks that the Secret stays as it is.
-func (w *world) dataTakenOver(secret *corev1.Secret) {
+// adoptsSecret verifies that the Secret does not change.
+func (w *world) adoptsSecret(secret *corev1.Secret) {
 	deviation := w.quiet(func() string {
 		if !sameData(secret, w.secret(secret.Name)) {
 			return "the data of Secret " + secret.Name + " have changed"
@@ -135,15 +135,15 @@ func (w *world) dataTakenOver(secret *corev1.Secret) {
 	if name := w.secretName(w.object()); deviation == "" && name != "" && name != secret.Name {
 		deviation = "status.dataSecretName is " + name
 	}
-	w.unless(deviation, "BC-026", "the recreated object takes Secret "+secret.Name+" over as it is",
-		"Secret "+secret.Name+" and its data are those of before")
+	w.unless(deviation, "BC-026", "the recreated object adopts Secret "+secret.Name+" unchanged",
+		"Secret "+secret.Name+" and its data are the same as before")
 }
 
-// bootRestart restarts the provider while data are made, and again when they are there.
+// bootRestart restarts the provider while data are created, and again when they exist.
 func bootRestart() conformance.Case[*Env] {
 	return scenario(restartCase, []rules.ID{"BC-021"}, func(w *world) {
 		if w.Restart == nil {
-			w.stop("nothing was given that restarts the provider")
+			w.stop("no way to restart the provider was given")
 		}
 		w.config(all, nil, false)
 		works := func(another *world) {
@@ -163,6 +163,6 @@ func bootRestart() conformance.Case[*Env] {
 			return ""
 		})
 		w.unless(deviation, "BC-021", "the Secret and its data are the same before and after a restart",
-			"over two restarts, one while data were made")
+			"across two restarts, one while data were created")
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// bootLife is the life of bootstrap data.
+// bootLife is the lifecycle of bootstrap data.
 func bootLife() conformance.Case[*Env] {
 	ids := []rules.ID{
 		"BC-002", "BC-003", "BC-004", "BC-006", "BC-009", "BC-010", "BC-011", "BC-012", "BC-013", "BC-015", "BC-017", "BC-020",
@@ -32,7 +32,7 @@ func bootLife() conformance.Case[*Env] {
 			w.fail("BC-002", path+" is true once the Secret exists", "it is true, and there is no Secret "+w.secretName(w.object()))
 			return
 		}
-		w.pass("BC-002", "%s became true, and there is the Secret that status.dataSecretName has", path)
+		w.pass("BC-002", "%s became true, and the Secret in status.dataSecretName exists", path)
 		w.nameInTime()
 		w.content(secret)
 		w.belongs(secret)
@@ -43,7 +43,7 @@ func bootLife() conformance.Case[*Env] {
 	})
 }
 
-// noData says what is missing.
+// noData fails the rule about what is missing.
 func (w *world) noData() {
 	object := w.object()
 	seen := fmt.Sprintf("after %s, status.dataSecretName is %q and %s is %t",
@@ -55,10 +55,10 @@ func (w *world) noData() {
 		w.fail("BC-003", "status.dataSecretName has the name of the Secret", seen)
 		return
 	}
-	w.fail("BC-002", w.boot().DataSecretCreatedPath().String()+" becomes true once owner, Cluster and infrastructure are there", seen)
+	w.fail("BC-002", w.boot().DataSecretCreatedPath().String()+" becomes true once owner, Cluster and infrastructure exist", seen)
 }
 
-// nameInTime looks at every version of the object.
+// nameInTime checks every version of the object.
 func (w *world) nameInTime() {
 	versions, _ := w.recorder.of(w.id)
 	for _, v := range versions {
@@ -71,10 +71,10 @@ func (w *world) nameInTime() {
 	w.pass("BC-003", "status.dataSecretName was %s in every version with data", w.secretName(w.object()))
 }
 
-// sentinel is the file that shows that a machine has joined, on Linux or Windows, however slashes are written.
+// sentinel matches the file that shows that a machine has joined, on Linux or Windows, with any form of slashes.
 var sentinel = regexp.MustCompile(`run[/\\]+cluster-api[/\\]+bootstrap-success\.complete`)
 
-// content looks into the Secret.
+// content checks the content of the Secret.
 func (w *world) content(secret *corev1.Secret) {
 	keys := make([]string, 0, len(secret.Data))
 	for key := range secret.Data {
@@ -90,11 +90,11 @@ func (w *world) content(secret *corev1.Secret) {
 		w.skip("BC-017", "there are no data under the key value")
 		return
 	}
-	w.check(sentinel.Match(value), "BC-017", "the data name /run/cluster-api/bootstrap-success.complete",
-		fmt.Sprintf("the data name it: %t", sentinel.Match(value)))
+	w.check(sentinel.Match(value), "BC-017", "the data contain /run/cluster-api/bootstrap-success.complete",
+		fmt.Sprintf("the data contain it: %t", sentinel.Match(value)))
 }
 
-// belongs looks to whom the Secret says that it belongs.
+// belongs checks label, owner and type of the Secret.
 func (w *world) belongs(secret *corev1.Secret) {
 	label := secret.Labels[clusterv1.ClusterNameLabel]
 	w.check(label == w.id, "BC-009", "the label "+clusterv1.ClusterNameLabel+" is "+w.id, fmt.Sprintf("it is %q", label))
@@ -108,7 +108,7 @@ func (w *world) belongs(secret *corev1.Secret) {
 		fmt.Sprintf("it is %q", secret.Type))
 }
 
-// staysCreated reconciles again and again, and looks at what must stay as it was.
+// staysCreated triggers reconciles, and checks what must not change.
 func (w *world) staysCreated(secret *corev1.Secret) {
 	for range 3 {
 		w.touch()
@@ -118,11 +118,11 @@ func (w *world) staysCreated(secret *corev1.Secret) {
 	was, lost := false, ""
 	for _, v := range versions {
 		if now := w.created(v.Unstructured); was && !now && lost == "" {
-			lost = "it is not true any more in " + w.version(v.Unstructured)
+			lost = "it is no longer true in " + w.version(v.Unstructured)
 		}
 		was = was || w.created(v.Unstructured)
 	}
-	evidence := "in every version of the object, over changes of annotations"
+	evidence := "in every version of the object, across changes of annotations"
 	w.unless(lost, "BC-013", w.boot().DataSecretCreatedPath().String()+" stays true", evidence)
 	names := w.dataSecrets()
 	changed := ""
@@ -132,13 +132,13 @@ func (w *world) staysCreated(secret *corev1.Secret) {
 	case len(names) > 1:
 		changed = fmt.Sprintf("there are the Secrets %v", names)
 	}
-	w.unless(changed, "BC-020", "there is one Secret, and its data stay", evidence)
+	w.unless(changed, "BC-020", "there is one Secret, and its data do not change", evidence)
 }
 
-// token is what kubeadm and others join with.
+// token matches a token with which kubeadm and others join.
 var token = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
-// tokensIn are what is secret in bootstrap data whatever their form: the whole of them, and tokens.
+// tokensIn returns the secrets in bootstrap data of any format: the data as a whole, and tokens.
 func tokensIn(secret *corev1.Secret) []string {
 	value := string(secret.Data["value"])
 	found := token.FindAllString(value, -1)

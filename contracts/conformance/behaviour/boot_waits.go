@@ -11,7 +11,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// bootWaits are the cases in which one thing is missing: no data may be made without it, and must be with it.
+// bootWaits are the cases in which one precondition is missing: data must not be created before it is met, and must be afterwards.
 func bootWaits() []conformance.Case[*Env] {
 	return []conformance.Case[*Env]{
 		scenario("Waits/ForOwner", []rules.ID{"BC-001"}, func(w *world) {
@@ -32,26 +32,26 @@ func bootWaits() []conformance.Case[*Env] {
 
 func (w *world) waitsWithData(rule rules.ID, what string, give func()) {
 	w.noticed()
-	if deviation := w.quiet(w.madeData); deviation != "" {
-		w.fail(rule, "no data are made before there is "+what, deviation)
+	if deviation := w.quiet(w.dataTrace); deviation != "" {
+		w.fail(rule, "no data are created before there is "+what, deviation)
 		return
 	}
 	give()
 	if !w.awaitData() {
-		w.skip(rule, "no data were made without %s, but within %s none were made with it either", what, w.Timeouts.Provision.Duration)
+		w.skip(rule, "no data were created without %s, but none were within %s with it either", what, w.Timeouts.Provision.Duration)
 		return
 	}
-	w.pass(rule, "no data were made without %s in %s, and they were once it was there", what, w.Timeouts.Quiet.Duration)
+	w.pass(rule, "no data were created without %s in %s, and they were once it existed", what, w.Timeouts.Quiet.Duration)
 }
 
-// explainsOrSilent looks for a condition Ready that says why it waits.
+// explainsOrSilent checks that condition Ready reports why the object waits.
 func (w *world) explainsOrSilent(rule rules.ID) {
 	w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
 		status, text := condition(o, clusterv1.ReadyCondition)
 		return status != "" && status != metav1.ConditionTrue && text != ""
 	})
-	if w.madeData() != "" {
-		return // It does not wait, which another rule is about.
+	if w.dataTrace() != "" {
+		return // It does not wait: another rule verifies that.
 	}
 	status, text := condition(w.object(), clusterv1.ReadyCondition)
 	w.check(status != "" && status != metav1.ConditionTrue && text != "", rule,

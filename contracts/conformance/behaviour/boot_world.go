@@ -14,14 +14,14 @@ import (
 	"millwright.dev/contracts/bootstrapconfig"
 )
 
-// config makes a bootstrap config with everything that the sample asks for; it returns the Machine. Bootstrap providers may wait for
-// infrastructure, so it is there whenever the Cluster is.
+// config creates a bootstrap config with the preconditions in has; it returns the Machine. Bootstrap providers may wait for
+// infrastructure, so it is ready whenever the Cluster exists.
 func (w *world) config(has needs, annotations map[string]string, paused bool) *clusterv1.Machine {
 	if has.cluster {
 		w.cluster(paused)
 		w.infrastructureReady()
 	}
-	machine := w.machine(w.nobody("Infrastructure"), w.reference(), "")
+	machine := w.machine(w.dangling("Infrastructure"), w.reference(), "")
 	owner := machine
 	if !has.owner {
 		owner = nil
@@ -32,7 +32,7 @@ func (w *world) config(has needs, annotations map[string]string, paused bool) *c
 
 func (w *world) boot() bootstrapconfig.Accessor { return bootstrapconfig.At(w.Contract) }
 
-// created reports whether the object says that its data exist.
+// created reports whether the object reports that its data exist.
 func (w *world) created(object *unstructured.Unstructured) bool {
 	if object == nil {
 		return false
@@ -50,24 +50,24 @@ func (w *world) secretName(object *unstructured.Unstructured) string {
 	return name
 }
 
-// awaitData waits until the object says that its data exist, and in which Secret.
+// awaitData waits until the object reports that its data exist, and in which Secret.
 func (w *world) awaitData() bool {
 	return w.await(w.Timeouts.Provision.Duration, func(o *unstructured.Unstructured) bool { return w.created(o) && w.secretName(o) != "" })
 }
 
-// mustHaveData ends the case if there are no data: other rules say that there must be. It returns the Secret.
+// mustHaveData ends the case if there are no data: other rules require them. It returns the Secret.
 func (w *world) mustHaveData() *corev1.Secret {
 	if !w.awaitData() {
-		w.stop("there were no bootstrap data within %s, so that this cannot be seen", w.Timeouts.Provision.Duration)
+		w.stop("there were no bootstrap data within %s, so that this cannot be verified", w.Timeouts.Provision.Duration)
 	}
 	secret := w.secret(w.secretName(w.object()))
 	if secret == nil {
-		w.stop("the Secret that the object names does not exist, so that this cannot be seen")
+		w.stop("the Secret that the object names does not exist, so that this cannot be verified")
 	}
 	return secret
 }
 
-// secret returns a Secret of the provider; nil if there is none. What is secret in it is from then on among the secrets of the case.
+// secret returns a Secret of the provider; nil if there is none. It adds the secrets in it to those of the case.
 func (w *world) secret(name string) *corev1.Secret {
 	secret := &corev1.Secret{}
 	err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, secret)
@@ -83,7 +83,7 @@ func (w *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// dataSecrets are the names of the Secrets that the provider has made for the object: those that it owns, and those with its name.
+// dataSecrets returns the names of the Secrets that the provider has created for the object: those that it owns, and those with its name.
 func (w *world) dataSecrets() []string {
 	list := &corev1.SecretList{}
 	w.must(w.Client.List(w.ctx, list, client.InNamespace(w.Namespace)), "to list Secrets")
@@ -102,8 +102,8 @@ func (w *world) dataSecrets() []string {
 	return names
 }
 
-// madeData says what shows that data were made; empty if nothing does.
-func (w *world) madeData() string {
+// dataTrace returns what shows that data were created; empty if nothing does.
+func (w *world) dataTrace() string {
 	if w.created(w.object()) {
 		return w.boot().DataSecretCreatedPath().String() + " is true"
 	}

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noFinalizers is a patch that takes all finalizers off.
+// noFinalizers is a patch that removes all finalizers.
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
-// cleanup removes what a run has made: the provider's objects first, then what the sample has beside them, the last first, and Secrets at
-// the end: all that an object needs to end, as credentials, is there until it has ended.
+// cleanup removes what a run has created: the provider's objects first, then the other objects of the sample in reverse order, and Secrets
+// last: what the provider needs to delete an object, such as credentials, exists until the object is gone.
 type cleanup struct {
 	env       *Env
 	kinds     []schema.GroupVersionKind
@@ -37,7 +37,7 @@ type cleanup struct {
 
 func newCleanup(env *Env) *cleanup { return &cleanup{env: env} }
 
-// run removes everything, also when ctx has ended: whoever interrupts a run wants no machines left.
+// run removes everything, also when ctx has ended: an interrupted run must leave no machines.
 func (c *cleanup) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.Timeouts.Cleanup.Duration)
 	defer cancel()
@@ -71,12 +71,12 @@ func (c *cleanup) run(ctx context.Context) error {
 	if c.namespace != nil {
 		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
 	}
-	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", LabelRun, c.env.Run)
+	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has created: see the label %s=%s", LabelRun, c.env.Run)
 }
 
-// credentials deletes the Secrets: those of the run, those that a provider has made, and those that a sample has in other namespaces.
+// credentials deletes the Secrets: those of the run, those that a provider has created, and those of a sample in other namespaces.
 func (c *cleanup) credentials(ctx context.Context) error {
-	failures := []error{c.all(ctx, corev1.SchemeGroupVersion.WithKind("Secret")), c.madeByProvider(ctx)}
+	failures := []error{c.all(ctx, corev1.SchemeGroupVersion.WithKind("Secret")), c.providerSecrets(ctx)}
 	for _, object := range slices.Backward(c.once) {
 		if isSecret(object) {
 			failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
@@ -89,7 +89,7 @@ func isSecret(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
 }
 
-// perCluster are the kinds of what the sample has for each Cluster, the last first, as it may need those before.
+// perCluster returns the kinds of the sample's objects for each Cluster, in reverse order, as later ones may depend on earlier ones.
 func (c *cleanup) perCluster() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, document := range slices.Backward(c.env.Sample.perCluster) {
@@ -101,7 +101,7 @@ func (c *cleanup) perCluster() []schema.GroupVersionKind {
 	return kinds
 }
 
-// same returns the object if it is still there, and is not another one of its name.
+// same returns the object if it still exists, and is not another one of the same name.
 func (c *cleanup) same(ctx context.Context, object *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind())
@@ -119,20 +119,20 @@ func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]uns
 	return list.Items, errors.Wrapf(err, "listing %s", kind.Kind)
 }
 
-// subjects deletes the objects of a kind, and waits until they have ended.
+// subjects deletes the objects of a kind, and waits until they are gone.
 func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) error {
 	return c.ended(ctx, func(ctx context.Context) ([]unstructured.Unstructured, error) {
 		objects, err := c.list(ctx, kind)
 		if meta.IsNoMatchError(err) {
-			return nil, nil // Nobody can have made one.
+			return nil, nil // None can exist.
 		}
 		return objects, err
 	})
 }
 
-// ended deletes objects of a provider and waits until the provider has ended what belongs to them. What does not end in time has its
-// finalizers removed, since the namespace could not end otherwise, and is reported. What is refused now may be accepted a moment later, and
-// a machine would be left for it, so that it is tried again for a while.
+// ended deletes objects of a provider and waits until they are gone. What is not gone in time loses its
+// finalizers, since the namespace could not be deleted otherwise, and is reported. A refused request may be accepted a moment later, and
+// a machine could be left otherwise, so it is retried for a while.
 func (c *cleanup) ended(ctx context.Context, list func(context.Context) ([]unstructured.Unstructured, error)) error {
 	deadline, retryUntil := time.Now().Add(c.env.Timeouts.Delete.Duration), time.Now().Add(c.env.Timeouts.React.Duration)
 	resumed := map[types.UID]bool{}
@@ -145,7 +145,7 @@ func (c *cleanup) ended(ctx context.Context, list func(context.Context) ([]unstr
 		case err != nil && time.Now().After(retryUntil), err == nil && len(objects) == 0:
 			return err
 		case err == nil && time.Now().After(deadline):
-			return c.letGo(ctx, objects)
+			return c.removeFinalizers(ctx, objects)
 		case err == nil:
 			retryUntil = time.Now().Add(c.env.Timeouts.React.Duration)
 		}
@@ -157,7 +157,7 @@ func (c *cleanup) ended(ctx context.Context, list func(context.Context) ([]unstr
 	}
 }
 
-// end deletes those objects that are not being deleted, none of them paused.
+// end ends the pauses of objects, and deletes those that are not being deleted.
 func (c *cleanup) end(ctx context.Context, objects []unstructured.Unstructured, resumed map[types.UID]bool) error {
 	var failures []error
 	for i := range objects {
@@ -174,7 +174,7 @@ func (c *cleanup) end(ctx context.Context, objects []unstructured.Unstructured, 
 	return stderrors.Join(failures...)
 }
 
-// resume ends all pauses of an object: of what a case has made, of its Cluster, which need not have its name.
+// resume ends all pauses of an object, and of its Cluster, whose name may differ.
 func (c *cleanup) resume(ctx context.Context, object *unstructured.Unstructured) error {
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[clusterv1.ClusterNameLabel]}
 	if key.Name != "" && key.Name != object.GetName() {
@@ -185,9 +185,9 @@ func (c *cleanup) resume(ctx context.Context, object *unstructured.Unstructured)
 	return resume(ctx, c.env.Client, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 }
 
-func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured) error {
+func (c *cleanup) removeFinalizers(ctx context.Context, objects []unstructured.Unstructured) error {
 	for i := range objects {
-		c.env.logf("%s %s was not ended within %s; its finalizers are taken off, look whether anything of it is left",
+		c.env.logf("%s %s was not gone within %s; its finalizers are removed, check whether anything of it is left",
 			objects[i].GetKind(), objects[i].GetName(), c.env.Timeouts.Delete.Duration)
 		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
 		if err := client.IgnoreNotFound(c.env.Client.Patch(ctx, &objects[i], patch)); err != nil {
@@ -197,15 +197,15 @@ func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured
 	return nil
 }
 
-// all deletes what the run has made of a kind.
+// all deletes what the run has created of a kind.
 func (c *cleanup) all(ctx context.Context, kind schema.GroupVersionKind) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return c.env.Client.DeleteAllOf(ctx, object, client.InNamespace(c.env.Namespace), client.MatchingLabels{LabelRun: c.env.Run})
 }
 
-// madeByProvider deletes the Secrets that a provider has made for the run's objects. Garbage collection does too, where there is one.
-func (c *cleanup) madeByProvider(ctx context.Context) error {
+// providerSecrets deletes the Secrets that a provider has created for the run's objects. So does garbage collection, where it runs.
+func (c *cleanup) providerSecrets(ctx context.Context) error {
 	list := &corev1.SecretList{}
 	if err := c.env.Client.List(ctx, list, client.InNamespace(c.env.Namespace)); err != nil {
 		return errors.Wrap(err, "listing Secrets")
@@ -224,8 +224,8 @@ func (c *cleanup) madeByProvider(ctx context.Context) error {
 	return nil
 }
 
-// nobodyElse refuses to run beside a core: both would write the same objects.
-func (e *Env) nobodyElse(ctx context.Context) error {
+// refuseCore refuses to run beside a core: both would write the same objects.
+func (e *Env) refuseCore(ctx context.Context) error {
 	w := &world{Env: e, ctx: ctx, id: e.name()}
 	cluster := &clusterv1.Cluster{ObjectMeta: w.meta()}
 	cluster.Spec.ClusterNetwork.ServiceDomain = "cluster.local"
@@ -238,7 +238,7 @@ func (e *Env) nobodyElse(ctx context.Context) error {
 			return errors.Wrap(err, "reading a Cluster")
 		}
 		if len(cluster.Finalizers) > 0 || cluster.Status.Phase != "" {
-			return errors.New("a core reconciles Clusters here, whose part the suite plays: stop it, for example by scaling its Deployment to 0")
+			return errors.New("a core reconciles Clusters here, which the suite does itself: stop it, for example by scaling its Deployment to 0")
 		}
 		select {
 		case <-ctx.Done():

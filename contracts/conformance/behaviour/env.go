@@ -16,21 +16,21 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// LabelRun is on everything that a run of the suite has made; its value is the run's ID.
+// LabelRun is on everything that a run of the suite has created; its value is the run's ID.
 const LabelRun = lease.Label
 
 // Env is what cases work with: a management cluster, and a kind of a provider under one version of the contract.
 type Env struct {
-	// Client reads from the API server itself, and not from a cache.
+	// Client reads from the API server, not from a cache.
 	Client client.WithWatch
-	// Namespace is where everything is made.
+	// Namespace is where everything is created.
 	Namespace string
 	// Run is the ID of the run.
 	Run string
-	// Contract is the version by which the provider's objects are read and written, and Kind the one that is looked at.
+	// Contract is the version by which the provider's objects are read and written, and Kind the kind that is verified.
 	Contract version.Contract
 	Kind     schema.GroupVersionKind
-	// Sample is what objects are made from.
+	// Sample is what objects are created from.
 	Sample *Sample
 	// Timeouts are how long the cases wait.
 	Timeouts timeouts.Timeouts
@@ -38,7 +38,7 @@ type Env struct {
 	Probe probe.Probe
 	// Restart restarts the provider; nil if that cannot be done.
 	Restart func(ctx context.Context) error
-	// Log receives the progress of the run, for people.
+	// Log receives the progress of the run in readable form.
 	Log io.Writer
 
 	// planted are the secrets of the sample.
@@ -48,10 +48,10 @@ type Env struct {
 	logging  *sync.Mutex
 }
 
-// name makes a name that nothing else has. All are of equal length, so that none is part of another.
+// name returns a unique name. All are of equal length, so that none is part of another.
 func (e *Env) name() string { return fmt.Sprintf("%s%03d", prefix(e.Run), e.names.Add(1)) }
 
-// prefix is what the names of a run begin with.
+// prefix is the prefix of the names of a run.
 func prefix(run string) string { return "cf-" + run + "-" }
 
 func (e *Env) logf(format string, args ...any) {
@@ -60,7 +60,7 @@ func (e *Env) logf(format string, args ...any) {
 	fmt.Fprintf(e.Log, format+"\n", args...)
 }
 
-// own marks an object as made by the run.
+// own marks an object as created by the run.
 func (e *Env) own(object client.Object) {
 	labels := object.GetLabels()
 	if labels == nil {

@@ -9,7 +9,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// infraRepeat is a machine whose object and Machine change all the time while it is made, and afterwards.
+// infraRepeat is a machine whose object and Machine change repeatedly while it is launched, and afterwards.
 func infraRepeat() conformance.Case[*Env] {
 	return scenario("Repeat", []rules.ID{"IM-023"}, func(w *world) {
 		w.infra(all, nil, false)
@@ -25,24 +25,24 @@ func infraRepeat() conformance.Case[*Env] {
 			return w.provisioned(w.object()) || len(most) > 1
 		}
 		if !w.until(w.Timeouts.Provision.Duration, look) {
-			w.stop("no machine was provisioned within %s, so that this cannot be seen", w.Timeouts.Provision.Duration)
+			w.stop("no machine was provisioned within %s, so that this cannot be verified", w.Timeouts.Provision.Duration)
 		}
 		w.quiet(func() string {
 			look()
 			return ""
 		})
 		w.check(len(most) == 1, "IM-023", "there is one machine for an object",
-			"over changes of annotations, the infrastructure had at most "+named(most))
+			"across changes of annotations, the infrastructure had at most "+named(most))
 	})
 }
 
-// infraDomain asks for a failure domain.
+// infraDomain requests a failure domain.
 func infraDomain() conformance.Case[*Env] {
 	return scenario("FailureDomain", []rules.ID{"IM-005", "IM-022"}, func(w *world) {
 		spec, err := w.Sample.machineSpec()
 		w.must(err, "to read the Machine of the sample")
 		if spec.FailureDomain == "" {
-			w.stop("the sample has no Machine with a spec.failureDomain to ask for: choose one that machines are not in by default")
+			w.stop("the sample has no Machine with a spec.failureDomain to request: choose one that machines are not in by default")
 		}
 		w.infra(all, nil, false)
 		w.mustBeProvisioned()
@@ -62,31 +62,31 @@ func infraDomain() conformance.Case[*Env] {
 		}
 		switch where {
 		case "":
-			w.skip("IM-022", "neither a probe nor the object says in which failure domain the machine is")
+			w.skip("IM-022", "neither a probe nor the object reports the failure domain of the machine")
 		default:
 			w.check(where == spec.FailureDomain, "IM-022", "the machine is in the failure domain "+spec.FailureDomain,
-				fmt.Sprintf("the Machine asks for %q, the infrastructure says %q, the object %q", spec.FailureDomain, actual, reported))
+				fmt.Sprintf("the Machine requests %q, the infrastructure reports %q, the object %q", spec.FailureDomain, actual, reported))
 		}
 		if reported == "" {
 			w.skip("IM-005", "the object reports no failure domain")
 			return
 		}
 		w.check(reported == where, "IM-005", "the failure domain where the machine is",
-			fmt.Sprintf("the object reports %q, the infrastructure says %q", reported, actual))
+			fmt.Sprintf("the object reports %q, the infrastructure %q", reported, actual))
 	})
 }
 
-// infraRestart restarts the provider while a machine is made, and again when it is there.
+// infraRestart restarts the provider while a machine is launched, and again when it runs.
 func infraRestart() conformance.Case[*Env] {
 	return scenario(restartCase, []rules.ID{"IM-024"}, func(w *world) {
 		if w.Restart == nil {
-			w.stop("nothing was given that restarts the provider")
+			w.stop("no way to restart the provider was given")
 		}
 		if w.Probe == nil {
 			w.stop(noProbe)
 		}
 		w.infra(all, nil, false)
-		w.until(w.Timeouts.Provision.Duration, func() bool { return len(objectOrEmpty(w.object()).GetFinalizers()) > 0 || w.made() != "" })
+		w.until(w.Timeouts.Provision.Duration, func() bool { return len(objectOrEmpty(w.object()).GetFinalizers()) > 0 || w.trace() != "" })
 		works := func(another *world) {
 			another.infra(all, nil, false)
 			another.mustBeProvisioned()
@@ -103,11 +103,11 @@ func infraRestart() conformance.Case[*Env] {
 			return ""
 		})
 		w.unless(deviation, "IM-024", "there is one machine, the same before and after a restart",
-			fmt.Sprintf("%s before and after two restarts, one while it was made", named(before)))
+			fmt.Sprintf("%s before and after two restarts, one while it was launched", named(before)))
 	})
 }
 
-// ids are those of machines.
+// ids returns the IDs of machines.
 func ids(machines []probe.Machine) []string {
 	var all []string
 	for _, m := range machines {

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// infraLife is a machine's life from its creation to its end.
+// infraLife is a machine's lifecycle from creation to deletion.
 func infraLife() conformance.Case[*Env] {
 	ids := []rules.ID{
 		"IM-002", "IM-003", "IM-004", "IM-007", "IM-009", "IM-011", "IM-012", "IM-014", "IM-016", "IM-021", "IM-028",
@@ -34,7 +34,7 @@ func infraLife() conformance.Case[*Env] {
 	})
 }
 
-// neverProvisioned says what is missing.
+// neverProvisioned fails the rule about what is missing.
 func (w *world) neverProvisioned() {
 	object := w.object()
 	seen := fmt.Sprintf("after %s, spec.providerID is %q and %s is %t",
@@ -50,7 +50,7 @@ func (w *world) neverProvisioned() {
 		w.fail("IM-002", "spec.providerID is set when the machine is provisioned", seen)
 		return
 	}
-	w.fail("IM-003", w.accessor().ProvisionedPath().String()+" becomes true once owner, bootstrap data and infrastructure are there", seen)
+	w.fail("IM-003", w.accessor().ProvisionedPath().String()+" becomes true once owner, bootstrap data and infrastructure exist", seen)
 }
 
 func objectOrEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
@@ -60,18 +60,18 @@ func objectOrEmpty(object *unstructured.Unstructured) *unstructured.Unstructured
 	return object
 }
 
-// finalizerFirst looks that there is a finalizer whenever something shows that a machine is made.
+// finalizerFirst checks that there is a finalizer whenever something shows that a machine was launched.
 func (w *world) finalizerFirst() {
 	seen, lacking := "", false
 	w.until(w.Timeouts.Provision.Duration, func() bool {
-		made := w.made()
-		if made == "" {
+		trace := w.trace()
+		if trace == "" {
 			return false
 		}
-		// Read after the infrastructure, and not as the watch has it, which may be behind: a finalizer that came between the two looks
-		// counts for the provider.
+		// Read after the infrastructure, and not from the watch, which may lag behind: a finalizer added between the two reads
+		// counts in favor of the provider.
 		if object := w.live(); object != nil {
-			seen, lacking = made, len(object.GetFinalizers()) == 0
+			seen, lacking = trace, len(object.GetFinalizers()) == 0
 		}
 		return true
 	})
@@ -88,11 +88,11 @@ func (w *world) finalizerFirst() {
 	if lacking {
 		deviation = "there was none when " + seen
 	}
-	w.unless(deviation, "IM-021", "the object has a finalizer before anything is made for it",
-		"there was one when something was seen that was made for the object (looked at "+w.basis()+")")
+	w.unless(deviation, "IM-021", "the object has a finalizer before anything is created for it",
+		"there was one when the first trace of a machine was seen ("+w.basis()+")")
 }
 
-// providerIDInTime looks at every version of the object.
+// providerIDInTime checks every version of the object.
 func (w *world) providerIDInTime() {
 	versions, _ := w.recorder.of(w.id)
 	for _, v := range versions {
@@ -135,7 +135,7 @@ func (w *world) addresses() {
 	w.pass("IM-014", "all addresses have types of the contract")
 }
 
-// readyFollows looks that Ready, if there is one, becomes True once all is there.
+// readyFollows checks that Ready, if it exists, becomes True once the object is provisioned.
 func (w *world) readyFollows(has, current rules.ID) {
 	isTrue := func(o *unstructured.Unstructured) bool {
 		status, _ := condition(o, clusterv1.ReadyCondition)
@@ -144,16 +144,16 @@ func (w *world) readyFollows(has, current rules.ID) {
 	ready := w.await(w.Timeouts.React.Duration, isTrue)
 	status, text := condition(w.object(), clusterv1.ReadyCondition)
 	if status == "" {
-		w.fail(has, "there is a condition Ready", "there is none")
-		w.skip(current, "there is no condition Ready that could be kept up to date")
+		w.fail(has, "a condition Ready", "none")
+		w.skip(current, "there is no condition Ready")
 		return
 	}
 	w.pass(has, "condition Ready is %s: %s", status, text)
-	w.check(ready, current, "condition Ready becomes True when all is done",
+	w.check(ready, current, "condition Ready becomes True once the object is provisioned",
 		fmt.Sprintf("within %s of it, condition Ready was %s: %s", w.Timeouts.React.Duration, status, text))
 }
 
-// notPaused looks for the condition Paused of an object that is not paused.
+// notPaused checks condition Paused of an object that is not paused.
 func (w *world) notPaused(rule rules.ID) {
 	is := w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
 		status, _ := condition(o, clusterv1.PausedCondition)
@@ -163,7 +163,7 @@ func (w *world) notPaused(rule rules.ID) {
 	w.check(is, rule, "condition Paused is False while nothing pauses the object", fmt.Sprintf("condition Paused is %q", status))
 }
 
-// staysProvisioned reconciles again and again, and looks at what must stay as it was.
+// staysProvisioned triggers reconciles, and checks what must not change.
 func (w *world) staysProvisioned() {
 	for range 3 {
 		w.touch()
@@ -174,14 +174,14 @@ func (w *world) staysProvisioned() {
 	for _, v := range versions {
 		now, current := w.provisioned(v.Unstructured), w.providerID(v.Unstructured)
 		if was && !now && lost == "" {
-			lost = "it is not true any more in " + w.version(v.Unstructured)
+			lost = "it is no longer true in " + w.version(v.Unstructured)
 		}
 		if id != "" && current != id && changed == "" {
 			changed = fmt.Sprintf("it was %s and is %q in %s", id, current, w.version(v.Unstructured))
 		}
 		was, id = was || now, current
 	}
-	evidence := "in every version of the object, over changes of annotations"
+	evidence := "in every version of the object, across changes of annotations"
 	w.unless(lost, "IM-011", w.accessor().ProvisionedPath().String()+" stays true", evidence)
 	w.unless(changed, "IM-012", "spec.providerID never changes", evidence)
 }
@@ -195,13 +195,13 @@ func (w *world) unless(deviation string, rule rules.ID, expected, evidence strin
 	w.pass(rule, "%s", evidence)
 }
 
-// ends deletes the object, and looks how long it stays.
+// ends deletes the object, and checks that it stays as long as its machine.
 func (w *world) ends() {
 	before := len(objectOrEmpty(w.object()).GetFinalizers())
 	w.deleteSubject()
 	ready := metav1.ConditionStatus("")
 	if !w.awaitGone(w.Timeouts.Delete.Duration) {
-		w.fail("IM-009", "the object goes once its machine is gone", "it is still there after "+w.Timeouts.Delete.Duration.String())
+		w.fail("IM-009", "the object is gone once its machine is", "it still exists after "+w.Timeouts.Delete.Duration.String())
 		return
 	}
 	versions, _ := w.recorder.of(w.id)
@@ -221,11 +221,11 @@ func (w *world) ends() {
 		return
 	}
 	left := w.machines()
-	w.check(len(left) == 0, "IM-009", "the infrastructure has no machine of the object when it goes",
+	w.check(len(left) == 0, "IM-009", "the infrastructure has no machine of the object once the object is gone",
 		"when the object was gone, the infrastructure had "+named(left))
 }
 
-// readyWhileDeleting judges condition Ready during a deletion that took long enough for somebody to see it.
+// readyWhileDeleting checks condition Ready during a deletion that took long enough to see it.
 func (w *world) readyWhileDeleting(deleting []seen, ready metav1.ConditionStatus) {
 	if len(deleting) == 0 {
 		return
@@ -234,6 +234,6 @@ func (w *world) readyWhileDeleting(deleting []seen, ready metav1.ConditionStatus
 	if had, _ := condition(deleting[0].Unstructured, clusterv1.ReadyCondition); had == "" || ready == "" && took < w.Timeouts.Quiet.Duration {
 		return
 	}
-	w.check(ready != "", "IM-016", "condition Ready is not True while the machine is ended",
+	w.check(ready != "", "IM-016", "condition Ready is not True while the machine is terminated",
 		fmt.Sprintf("during the deletion, condition Ready was %q", ready))
 }

@@ -27,7 +27,7 @@ func infraMove() conformance.Case[*Env] {
 		w.awaitPaused(w.Timeouts.React.Duration)
 		w.remove()
 		if deviation := w.quiet(func() string { return w.lost(had) }); deviation != "" {
-			w.fail("IM-032", "the machine of an object that was removed while it is paused is left alone", deviation)
+			w.fail("IM-032", "the machine is left alone when its paused object is removed", deviation)
 			return
 		}
 		if w.Probe == nil {
@@ -41,7 +41,7 @@ func infraMove() conformance.Case[*Env] {
 	})
 }
 
-// settled is the object once its status has all that it will have.
+// settled returns the object once its status is complete.
 func (w *world) settled() *unstructured.Unstructured {
 	w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
 		status, _ := condition(o, clusterv1.ReadyCondition)
@@ -51,7 +51,7 @@ func (w *world) settled() *unstructured.Unstructured {
 	return objectOrEmpty(w.object())
 }
 
-// lost says which machines are not as they were.
+// lost returns which machines have changed.
 func (w *world) lost(had state) string {
 	if w.Probe == nil {
 		return ""
@@ -62,19 +62,19 @@ func (w *world) lost(had state) string {
 	}
 	for _, m := range now {
 		if !m.Running {
-			return "machine " + m.ID + " is being ended"
+			return "machine " + m.ID + " is being terminated"
 		}
 	}
 	return ""
 }
 
-// moved is what a move takes away and recreates.
+// moved is what a move removes and recreates.
 type moved struct {
 	object  *unstructured.Unstructured
 	machine *clusterv1.Machine
 }
 
-// remove takes the provider's object away, without its provider: finalizers first.
+// remove removes the provider's object without its provider: finalizers first.
 func (w *world) remove() {
 	machine := &clusterv1.Machine{}
 	w.must(w.Client.Get(w.ctx, w.key(), machine), "to read the Machine")
@@ -88,7 +88,7 @@ func (w *world) remove() {
 		before := bare.DeepCopy()
 		bare.SetFinalizers(nil)
 		return w.Client.Patch(w.ctx, bare, locked(before))
-	}), "to take finalizers off")
+	}), "to remove finalizers")
 	w.must(client.IgnoreNotFound(retry(w.ctx, func() error {
 		uid, version := bare.GetUID(), bare.GetResourceVersion()
 		err := w.Client.Delete(w.ctx, bare, client.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -98,18 +98,18 @@ func (w *world) remove() {
 		return err
 	})), "to remove the provider's object")
 	if !w.awaitGone(w.Timeouts.React.Duration) {
-		w.stop("the object was not gone %s after its finalizers were taken off and it was deleted: the provider put them back, or somebody did",
+		w.stop("the object was not gone %s after its finalizers were removed and it was deleted: the provider or another user added them again",
 			w.Timeouts.React.Duration)
 	}
 }
 
-// locked makes a patch that is refused once the object is another: it may be sent again, and come late, when the object must not lose its
-// finalizers any more.
+// locked returns a patch that is refused once the object has changed: it may be sent twice, and arrive late, when the object must keep its
+// finalizers.
 func locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// recreate creates Machine and object again, with other UIDs and without status; also if an attempt before came half-way.
+// recreate creates Machine and object again, with new UIDs and without status; also after an incomplete earlier attempt.
 func (w *world) recreate() *unstructured.Unstructured {
 	machine := &clusterv1.Machine{ObjectMeta: w.meta()}
 	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, machine)), "to remove the Machine")
@@ -130,8 +130,8 @@ func (w *world) recreate() *unstructured.Unstructured {
 	return object
 }
 
-// putBack ends a case that came no further than to remove the object: it recreates it, or puts the finalizers back if it is still there,
-// since what has none goes at once when it is deleted, and its machine would stay.
+// putBack ends a case that was stopped after it had removed the object: it recreates it, or restores the finalizers if it still exists,
+// since without them it would be gone at once when it is deleted, and its machine would be left.
 func (w *world) putBack() {
 	reason := conformance.Early(func() {
 		w.must(retry(w.ctx, func() error {
@@ -144,15 +144,15 @@ func (w *world) putBack() {
 				return nil
 			}
 			return w.secure(now)
-		}), "to put finalizers back")
+		}), "to restore finalizers")
 	})
 	if reason != "" {
-		w.logf("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
+		w.logf("%s %s was removed and cannot be restored, check whether its machine is left: %s", w.Kind.Kind, w.id, reason)
 	}
 }
 
-// secure gives the object its finalizers, and makes it another version than the one of which requests are perhaps still on their way: they
-// are refused then.
+// secure restores the object's finalizers, and changes its resource version: requests that are perhaps still in flight
+// are then refused.
 func (w *world) secure(object *unstructured.Unstructured) error {
 	before := object.DeepCopy()
 	if len(object.GetFinalizers()) == 0 {
@@ -166,13 +166,13 @@ func (w *world) secure(object *unstructured.Unstructured) error {
 	object.SetAnnotations(annotations)
 	err := w.Client.Patch(w.ctx, object, locked(before))
 	if apierrors.IsNotFound(err) {
-		// It has gone just now, and is to be recreated.
+		// It is gone just now, and has to be recreated.
 		return apierrors.NewConflict(schema.GroupResource{Group: w.Kind.Group, Resource: w.Kind.Kind}, w.id, err)
 	}
 	return err
 }
 
-// retryExisting creates an object as soon as the one before it is gone.
+// retryExisting creates an object as soon as the previous one is gone.
 func retryExisting(w *world, object client.Object) error {
 	var err error
 	w.until(w.Timeouts.React.Duration, func() bool {
@@ -182,20 +182,20 @@ func retryExisting(w *world, object client.Object) error {
 	return err
 }
 
-// movedBack looks that the object has its machine again, and says of it what it said before.
+// movedBack checks that the object has its machine again, with the same status as before.
 func (w *world) movedBack(before *unstructured.Unstructured, id string, had state) {
 	again := w.awaitProvisioned()
 	object := objectOrEmpty(w.object())
 	now := w.state()
 	seen := fmt.Sprintf("spec.providerID was %s and is %s; machines were %v and are %v", id, w.providerID(object), had.machines, now.machines)
 	same := w.providerID(object) == id && fmt.Sprint(now) == fmt.Sprint(had)
-	w.check(same, "IM-030", "the recreated object gets the machine, and no other", seen)
+	w.check(same, "IM-030", "the recreated object gets that machine and no other", seen)
 	if w.providerID(object) != id {
 		w.skip("IM-031", "the object got another machine")
 		return
 	}
 	if paused, _ := condition(object, clusterv1.PausedCondition); !again && paused == metav1.ConditionTrue {
-		w.skip("IM-031", "the provider did not go on after the pause")
+		w.skip("IM-031", "the provider did not continue after the pause")
 		return
 	}
 	if !again {
@@ -209,7 +209,7 @@ func (w *world) movedBack(before *unstructured.Unstructured, id string, had stat
 		return deviation == ""
 	})
 	evidence := "provisioned, addresses, failure domain and condition Ready are as before"
-	w.unless(deviation, "IM-031", "the status says the same as before", evidence)
+	w.unless(deviation, "IM-031", "the status is the same as before", evidence)
 }
 
 func (w *world) differs(before, now *unstructured.Unstructured) string {

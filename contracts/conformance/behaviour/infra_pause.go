@@ -13,7 +13,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// infraPauses pause an object before its machine is made, and again before it is ended, by the Cluster and by an annotation.
+// infraPauses pause an object before its machine is launched, and again before it is terminated, by the Cluster and by an annotation.
 func infraPauses() []conformance.Case[*Env] {
 	return []conformance.Case[*Env]{
 		scenario("Pause/ByCluster", []rules.ID{"IM-026", "IM-028", "IM-029"}, func(w *world) {
@@ -35,23 +35,23 @@ func (w *world) pauseByAnnotation(paused bool) {
 	w.annotate(clusterv1.PausedAnnotation, nil)
 }
 
-// pauses takes an object that was paused when it was made through a resumption, another pause with a deletion in it, and its end.
+// pauses takes an object that was created paused through the end of that pause, a deletion during another pause, and the end of that one.
 func (w *world) pauses(rule rules.ID, while string, pause func(bool)) {
 	w.noticed()
-	expected := "nothing is made, changed or ended while " + while
-	if deviation := w.quiet(w.made); deviation != "" {
+	expected := "nothing is created, changed or deleted while " + while
+	if deviation := w.quiet(w.trace); deviation != "" {
 		w.fail(rule, expected, deviation)
 		return
 	}
 	w.showsPaused("IM-028", while)
 	pause(false)
-	if !w.until(w.Timeouts.Provision.Duration, func() bool { return w.made() != "" }) {
-		w.fail("IM-029", "the machine is made once the pause is over", fmt.Sprintf("it was not within %s", w.Timeouts.Provision.Duration))
-		w.skip(rule, "nothing was made while %s, and nothing was afterwards either", while) // Who never makes anything keeps no pause by it.
+	if !w.until(w.Timeouts.Provision.Duration, func() bool { return w.trace() != "" }) {
+		w.fail("IM-029", "the machine is launched once the pause has ended", fmt.Sprintf("it was not within %s", w.Timeouts.Provision.Duration))
+		w.skip(rule, "nothing was created while %s, and nothing afterwards either", while) // That does not show that the pause was respected.
 		return
 	}
-	w.pass("IM-029", "something was made once the pause was over")
-	w.pass(rule, "nothing was made in %s while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
+	w.pass("IM-029", "the machine was launched once the pause had ended")
+	w.pass(rule, "nothing was created in %s while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
 	w.mustBeProvisioned()
 	w.notPaused("IM-028")
 	pause(true)
@@ -62,13 +62,13 @@ func (w *world) pauses(rule rules.ID, while string, pause func(bool)) {
 		w.fail(rule, expected, deviation)
 		return
 	}
-	w.pass(rule, "nothing was made, and nothing ended after a deletion, in %s each while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
+	w.pass(rule, "nothing was created, and nothing terminated on deletion, in %s each while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
 	pause(false)
-	w.check(w.awaitGone(w.Timeouts.Delete.Duration), "IM-029", "the machine is made, and ended after a deletion, once a pause is over",
-		fmt.Sprintf("made after a pause; gone after a pause within %s: %t", w.Timeouts.Delete.Duration, w.object() == nil))
+	w.check(w.awaitGone(w.Timeouts.Delete.Duration), "IM-029", "the machine is launched, and terminated on deletion, once a pause has ended",
+		fmt.Sprintf("launched after a pause; gone after a pause within %s: %t", w.Timeouts.Delete.Duration, w.object() == nil))
 }
 
-// awaitPaused waits until the object says that it is paused.
+// awaitPaused waits until the object reports that it is paused.
 func (w *world) awaitPaused(timeout time.Duration) bool {
 	return w.await(timeout, func(o *unstructured.Unstructured) bool {
 		status, _ := condition(o, clusterv1.PausedCondition)
@@ -82,7 +82,7 @@ func (w *world) showsPaused(rule rules.ID, while string) {
 	w.check(is, rule, "condition Paused is True while "+while, fmt.Sprintf("while %s, condition Paused is %q", while, status))
 }
 
-// state is what a pause keeps.
+// state is what must not change during a pause.
 type state struct{ machines []string }
 
 func (w *world) state() state {
@@ -92,7 +92,7 @@ func (w *world) state() state {
 	return state{machines: ids(w.machines())}
 }
 
-// changed says what became of an object and its machine that was deleted while it is paused.
+// changed returns what has changed although the object was deleted during a pause.
 func (w *world) changed(before state) string {
 	if w.object() == nil {
 		return "the object is gone"
@@ -102,7 +102,7 @@ func (w *world) changed(before state) string {
 	}
 	for _, m := range w.machines() {
 		if !m.Running {
-			return "machine " + m.ID + " is being ended"
+			return "machine " + m.ID + " is being terminated"
 		}
 	}
 	if now := ids(w.machines()); fmt.Sprint(now) != fmt.Sprint(before.machines) {

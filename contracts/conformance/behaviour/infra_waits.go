@@ -11,7 +11,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// infraWaits are the cases in which one thing is missing: nothing may be made without it, and must be with it.
+// infraWaits are the cases in which one precondition is missing: nothing may be created before it is met, and must be afterwards.
 func infraWaits() []conformance.Case[*Env] {
 	missing := func(change func(*needs)) needs {
 		n := all
@@ -54,22 +54,22 @@ func infraWaits() []conformance.Case[*Env] {
 	}
 }
 
-// waits looks that nothing is made without something, and that it is made with it: else it shows nothing that nothing was made.
+// waits checks that nothing is created without a precondition, and that it is with it: otherwise the first would prove nothing.
 func (w *world) waits(rule rules.ID, what string, give func()) {
 	w.noticed()
-	if deviation := w.quiet(w.made); deviation != "" {
-		w.fail(rule, "nothing is made before there is "+what, deviation)
+	if deviation := w.quiet(w.trace); deviation != "" {
+		w.fail(rule, "nothing is created before there is "+what, deviation)
 		return
 	}
 	give()
 	if !w.awaitProvisioned() {
-		w.skip(rule, "nothing was made without %s, but within %s nothing was made with it either", what, w.Timeouts.Provision.Duration)
+		w.skip(rule, "nothing was created without %s, but nothing was within %s with it either", what, w.Timeouts.Provision.Duration)
 		return
 	}
-	w.pass(rule, "nothing was made without %s in %s (%s), and a machine once it was there", what, w.Timeouts.Quiet.Duration, w.basis())
+	w.pass(rule, "nothing was created without %s in %s (%s), and a machine once it existed", what, w.Timeouts.Quiet.Duration, w.basis())
 }
 
-// explains looks for a condition Ready that says why it waits.
+// explains checks that condition Ready reports why the object waits.
 func (w *world) explains(rule rules.ID) {
 	has := w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
 		status, text := condition(o, clusterv1.ReadyCondition)
@@ -83,10 +83,10 @@ func (w *world) explains(rule rules.ID) {
 // endsWaiting deletes an object that waits.
 func (w *world) endsWaiting(what string) {
 	w.noticed()
-	if deviation := w.quiet(w.made); deviation != "" {
-		w.stop("a machine was made without %s: %s", what, deviation)
+	if deviation := w.quiet(w.trace); deviation != "" {
+		w.stop("a machine was launched without %s: %s", what, deviation)
 	}
 	w.deleteSubject()
-	w.check(w.awaitGone(w.Timeouts.Delete.Duration), "IM-025", "the object goes while it waits for "+what,
+	w.check(w.awaitGone(w.Timeouts.Delete.Duration), "IM-025", "the object is deleted while it waits for "+what,
 		fmt.Sprintf("deletion while it waited for %s, bounded by %s: gone is %t", what, w.Timeouts.Delete.Duration, w.object() == nil))
 }

@@ -13,15 +13,15 @@ import (
 	"millwright.dev/contracts/inframachine"
 )
 
-// needs is what an infrastructure machine waits for.
+// needs are the preconditions of an infrastructure machine.
 type needs struct{ cluster, infrastructure, data, owner bool }
 
 var all = needs{true, true, true, true}
 
-// noProbe is why rules are skipped that need the infrastructure's view.
-const noProbe = "it needs the infrastructure's view: give a probe"
+// noProbe is the reason for skipping rules that need the infrastructure's view.
+const noProbe = "it needs the infrastructure's view: set a probe"
 
-// infra makes an infrastructure machine with everything that the sample asks for; it returns the Machine.
+// infra creates an infrastructure machine with the preconditions in has; it returns the Machine.
 func (w *world) infra(has needs, annotations map[string]string, paused bool) *clusterv1.Machine {
 	if has.cluster {
 		w.cluster(paused)
@@ -34,7 +34,7 @@ func (w *world) infra(has needs, annotations map[string]string, paused bool) *cl
 	if has.data {
 		data = w.id
 	}
-	machine := w.machine(w.reference(), w.nobody("Bootstrap"), data)
+	machine := w.machine(w.reference(), w.dangling("Bootstrap"), data)
 	owner := machine
 	if !has.owner {
 		owner = nil
@@ -43,7 +43,7 @@ func (w *world) infra(has needs, annotations map[string]string, paused bool) *cl
 	return machine
 }
 
-// serveData says in the Machine that the bootstrap data are there.
+// serveData sets the name of the bootstrap data in the Machine.
 func (w *world) serveData() {
 	w.must(retry(w.ctx, func() error {
 		machine := &clusterv1.Machine{}
@@ -62,7 +62,7 @@ func (w *world) providerID(object *unstructured.Unstructured) string {
 		return ""
 	}
 	id, _ := w.accessor().ProviderID(object)
-	w.meet(id)
+	w.recordID(id)
 	return id
 }
 
@@ -74,19 +74,19 @@ func (w *world) provisioned(object *unstructured.Unstructured) bool {
 	return value
 }
 
-// awaitProvisioned waits until the machine is provisioned, and its provider ID known.
+// awaitProvisioned waits until the machine is provisioned and has a provider ID.
 func (w *world) awaitProvisioned() bool {
 	return w.await(w.Timeouts.Provision.Duration, func(o *unstructured.Unstructured) bool { return w.provisioned(o) && w.providerID(o) != "" })
 }
 
-// mustBeProvisioned ends the case if it does not come so far: other rules say that it must.
+// mustBeProvisioned ends the case if the machine is not provisioned: other rules require that.
 func (w *world) mustBeProvisioned() {
 	if !w.awaitProvisioned() {
-		w.stop("no machine was provisioned within %s, so that this cannot be seen", w.Timeouts.Provision.Duration)
+		w.stop("no machine was provisioned within %s, so that this cannot be verified", w.Timeouts.Provision.Duration)
 	}
 }
 
-// machines are those of the infrastructure that belong to the object of the case. Without a probe it ends the case.
+// machines returns those of the infrastructure that belong to the object of the case. Without a probe it ends the case.
 func (w *world) machines() []probe.Machine {
 	if w.Probe == nil {
 		w.stop(noProbe)
@@ -99,12 +99,12 @@ func (w *world) machines() []probe.Machine {
 	list = slices.DeleteFunc(list, func(m probe.Machine) bool { return !m.Belongs(id, append(w.uids, w.id)...) })
 	slices.SortFunc(list, func(a, b probe.Machine) int { return strings.Compare(a.ID, b.ID) })
 	for _, m := range list {
-		w.meet(m.ID)
+		w.recordID(m.ID)
 	}
 	return list
 }
 
-// named says which machines those are.
+// named lists machines.
 func named(machines []probe.Machine) string {
 	if len(machines) == 0 {
 		return "no machine"
@@ -116,8 +116,8 @@ func named(machines []probe.Machine) string {
 	return fmt.Sprintf("%d %s: %s", len(machines), noun, strings.Join(ids(machines), ", "))
 }
 
-// made says what shows that something was made for the object; empty if nothing does.
-func (w *world) made() string {
+// trace returns what shows that something was created for the object; empty if nothing does.
+func (w *world) trace() string {
 	if id := w.providerID(w.object()); id != "" {
 		return "spec.providerID is " + id
 	}
@@ -132,15 +132,15 @@ func (w *world) made() string {
 	return ""
 }
 
-// basis says how it was seen that nothing was made.
+// basis is what trace is based on.
 func (w *world) basis() string {
 	if w.Probe == nil {
-		return "in the object; there is no probe of the infrastructure"
+		return "seen in the object; there is no probe of the infrastructure"
 	}
-	return "in the object and on the infrastructure"
+	return "seen in the object and in the infrastructure"
 }
 
-// touch changes what a provider may watch but must not act upon: annotations of the object and the Machine.
+// touch changes what a provider may watch but must not act on: annotations of the object and the Machine.
 func (w *world) touch() {
 	value := fmt.Sprint(time.Now().UnixNano())
 	w.annotate(touched, &value)
@@ -157,5 +157,5 @@ func (w *world) touch() {
 	}), "to annotate the Machine")
 }
 
-// touched is an annotation that means nothing.
+// touched is an annotation without meaning.
 const touched = "conformance.millwright.dev/touched"

@@ -13,13 +13,13 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// kindAnnotation says in the Lease of a run which kind it looks at: only while its provider runs can what it has made be ended.
+// kindAnnotation names in the Lease of a run the kind that it verifies: only while its provider runs can its objects be deleted.
 const kindAnnotation = "conformance.millwright.dev/kind"
 
-// namespaceOf names the namespace of a run that makes its own.
+// namespaceOf names the namespace of a run that creates its own.
 func namespaceOf(run string) string { return "conformance-" + run }
 
-// life is by what other runs see that this one is alive.
+// life shows other runs that this one is alive.
 func (e *Env) life(kinds []version.Resolved) lease.Run {
 	run := lease.Run{Client: e.Client, Suite: "provider", ID: e.Run, Namespace: e.Namespace, Logf: e.logf}
 	if len(kinds) > 0 {
@@ -28,8 +28,8 @@ func (e *Env) life(kinds []version.Resolved) lease.Run {
 	return run
 }
 
-// leftovers removes what runs on the same kind that were killed have left: machines may be among it, which cost. everywhere says that this
-// run may look beyond its namespace.
+// leftovers removes what killed runs on the same kind have left, such as machines, which cost money. everywhere means that this
+// run may list other namespaces than its own.
 func (e *Env) leftovers(ctx context.Context, kinds []version.Resolved, everywhere bool) error {
 	life := e.life(kinds)
 	if !everywhere {
@@ -42,28 +42,28 @@ func (e *Env) leftovers(ctx context.Context, kinds []version.Resolved, everywher
 	for i := range dead {
 		killed, kind := dead[i].Labels[LabelRun], dead[i].Annotations[kindAnnotation]
 		if kind != life.Annotations[kindAnnotation] {
-			e.logf("run %s, which was killed, looked at %s and has left what it made in namespace %s: a run on that kind removes it",
+			e.logf("run %s on %s was killed and has left objects in namespace %s: a run on that kind removes them",
 				killed, kind, dead[i].Namespace)
 			continue
 		}
-		e.logf("removing what run %s, which was killed, has left in namespace %s", killed, dead[i].Namespace)
-		if err := e.bury(ctx, &dead[i], kinds, everywhere); err != nil {
-			// This run can be made all the same, and the Lease that stays tells the next one.
-			e.logf("what run %s has left stays: %v", killed, err)
+		e.logf("removing what the killed run %s has left in namespace %s", killed, dead[i].Namespace)
+		if err := e.removeRun(ctx, &dead[i], kinds, everywhere); err != nil {
+			// This run can continue, and the remaining Lease shows the next one what is left.
+			e.logf("what run %s has left is not removed: %v", killed, err)
 		}
 	}
 	return ctx.Err()
 }
 
-// bury removes the objects of a dead run as it would have done itself, its namespace if it made that, and last its Lease.
-func (e *Env) bury(ctx context.Context, dead *coordinationv1.Lease, kinds []version.Resolved, everywhere bool) error {
+// removeRun removes the objects of a dead run as it would have done itself, its namespace if it created that, and last its Lease.
+func (e *Env) removeRun(ctx context.Context, dead *coordinationv1.Lease, kinds []version.Resolved, everywhere bool) error {
 	of := *e
 	of.Run, of.Namespace = dead.Labels[LabelRun], dead.Namespace
 	c := newCleanup(&of)
 	for _, kind := range kinds {
 		c.kinds = append(c.kinds, kind.GVK)
 	}
-	once, err := of.madeOnce(ctx, everywhere)
+	once, err := of.onceObjects(ctx, everywhere)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (e *Env) bury(ctx context.Context, dead *coordinationv1.Lease, kinds []vers
 	return errors.Wrap(client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(ctx), dead)), "removing its Lease")
 }
 
-// madeOnce finds what a run has made once of a sample, in the order of this one: that of the other is not known.
-func (e *Env) madeOnce(ctx context.Context, everywhere bool) (found []*unstructured.Unstructured, err error) {
+// onceObjects finds what a dead run has created once from its sample, in the order of this run's sample: its own order is not known.
+func (e *Env) onceObjects(ctx context.Context, everywhere bool) (found []*unstructured.Unstructured, err error) {
 	seen := map[string]bool{}
 	for _, document := range e.Sample.once {
 		object, err := decode(document)
@@ -96,7 +96,7 @@ func (e *Env) madeOnce(ctx context.Context, everywhere bool) (found []*unstructu
 			return nil, errors.Wrapf(err, "looking for %s", object.GetKind())
 		}
 		for i := range list.Items {
-			// What is made for each Cluster has its owner.
+			// Objects for each Cluster have an owner.
 			if key := string(list.Items[i].GetUID()); !seen[key] && len(list.Items[i].GetOwnerReferences()) == 0 {
 				seen[key] = true
 				found = append(found, &list.Items[i])

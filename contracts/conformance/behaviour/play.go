@@ -14,14 +14,14 @@ import (
 // suiteGroup is the group of the kinds that the suite's objects refer to where no object is needed.
 const suiteGroup = "conformance.millwright.dev"
 
-// cluster makes the Cluster, and what the sample has for each. Its infrastructure is not provisioned yet.
+// cluster creates the Cluster, and the sample's objects for each Cluster. Its infrastructure is not provisioned yet.
 func (w *world) cluster(paused bool) {
 	spec, err := w.Sample.clusterSpec()
 	w.must(err, "to read the Cluster of the sample")
 	spec.InfrastructureRef = w.Sample.infrastructure(spec.InfrastructureRef, w.id)
 	spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}
 	if spec.ClusterNetwork.ServiceDomain == "" {
-		spec.ClusterNetwork.ServiceDomain = "cluster.local" // A spec that is empty is refused.
+		spec.ClusterNetwork.ServiceDomain = "cluster.local" // An empty spec is refused.
 	}
 	if paused {
 		spec.Paused = ptr.To(true)
@@ -33,7 +33,7 @@ func (w *world) cluster(paused bool) {
 	}
 }
 
-// extra makes an object of the sample for the Cluster, which owns it.
+// extra creates an object of the sample for the Cluster, which owns it.
 func (w *world) extra(document string, cluster *clusterv1.Cluster) {
 	object, err := decode(filled(document, w.id, w.Namespace, w.marker))
 	w.must(err, "to read an object of the sample")
@@ -51,7 +51,7 @@ func (w *world) extra(document string, cluster *clusterv1.Cluster) {
 	w.create(object)
 }
 
-// infrastructureReady says of the Cluster what a core says once its infrastructure, and its control plane, are there.
+// infrastructureReady writes the status of a Cluster whose infrastructure and control plane are ready, as a core does.
 func (w *world) infrastructureReady() {
 	w.must(retry(w.ctx, func() error {
 		cluster := &clusterv1.Cluster{}
@@ -93,7 +93,7 @@ func setPaused(ctx context.Context, c client.Client, key client.ObjectKey, pause
 	})
 }
 
-// machine makes the Machine. Its data are named only if they are there.
+// machine creates the Machine, with the name of its bootstrap data if data is not empty.
 func (w *world) machine(infrastructure, bootstrap clusterv1.ContractVersionedObjectReference, data string) *clusterv1.Machine {
 	spec, err := w.Sample.machineSpec()
 	w.must(err, "to read the Machine of the sample")
@@ -109,16 +109,17 @@ func (w *world) machine(infrastructure, bootstrap clusterv1.ContractVersionedObj
 	return machine
 }
 
-// reference is one to the object of the case, or to an object of the suite that does not exist.
+// reference refers to the object of the case.
 func (w *world) reference() clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: w.Kind.Group, Kind: w.Kind.Kind, Name: w.id}
 }
 
-func (w *world) nobody(kind string) clusterv1.ContractVersionedObjectReference {
+// dangling refers to an object that does not exist.
+func (w *world) dangling(kind string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: suiteGroup, Kind: kind, Name: w.id}
 }
 
-// subject makes the provider's object; it belongs to the Machine, or to nobody if that is nil.
+// subject creates the provider's object, owned by the Machine unless that is nil.
 func (w *world) subject(owner *clusterv1.Machine, annotations map[string]string) {
 	document, err := w.Sample.Subject.MarshalJSON()
 	w.must(err, "to read the object of the sample")
@@ -140,7 +141,7 @@ func (w *world) subject(owner *clusterv1.Machine, annotations map[string]string)
 	w.uids = append(w.uids, string(subject.GetUID()))
 }
 
-// adopt makes the Machine owner of the object, as a core does.
+// adopt sets the Machine as owner of the object, as a core does.
 func (w *world) adopt(machine *clusterv1.Machine) {
 	w.edit(func(object *unstructured.Unstructured) {
 		object.SetOwnerReferences([]metav1.OwnerReference{ownerOf(machine)})
@@ -166,13 +167,13 @@ func (w *world) annotate(name string, value *string) {
 	})
 }
 
-// deleteSubject asks for the end of the object.
+// deleteSubject deletes the object.
 func (w *world) deleteSubject() {
 	w.must(deleteSeen(w.ctx, w.Client, w.Kind, w.key()), "to delete the provider's object")
 }
 
-// deleteSeen deletes an object if it is as it was read. The API server looks for finalizers first and deletes then, so that one which a
-// provider adds between the two is lost, and the machine that it makes next stays for ever.
+// deleteSeen deletes an object if it has not changed since it was read. The API server checks finalizers before it deletes, so that one
+// which a provider adds in between is lost, and the machine that it launches next is never terminated.
 func deleteSeen(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) error {
 	return client.IgnoreNotFound(retry(ctx, func() error {
 		object := &unstructured.Unstructured{}
@@ -185,7 +186,7 @@ func deleteSeen(ctx context.Context, c client.Client, kind schema.GroupVersionKi
 	}))
 }
 
-// resume ends all pauses of what a case has made.
+// resume ends all pauses of what a case has created.
 func resume(ctx context.Context, c client.Client, kind schema.GroupVersionKind, namespace, name string) error {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	if err := client.IgnoreNotFound(setPaused(ctx, c, key, false)); err != nil {

@@ -16,12 +16,12 @@ import (
 type seen struct {
 	*unstructured.Unstructured
 	at time.Time
-	// gone is true for the last version of an object that is no more.
+	// gone is true for the last version of a deleted object.
 	gone bool
 }
 
-// recorder keeps every version of the objects of a kind in a namespace: rules say what must hold at all times, and what lasts shorter
-// than the time between two looks would not be seen by looking.
+// recorder records every version of the objects of a kind in a namespace: rules must hold at all times, and polling
+// would miss short violations.
 type recorder struct {
 	mu       sync.Mutex
 	versions map[string][]seen
@@ -83,17 +83,17 @@ func (r *recorder) watch(ctx context.Context, c client.WithWatch, kind schema.Gr
 	return nil
 }
 
-// replace takes a list over: what is not on it is gone.
+// replace applies a list: what is not in it is gone.
 func (r *recorder) replace(objects []unstructured.Unstructured) {
-	there := map[string]bool{}
+	listed := map[string]bool{}
 	for i := range objects {
-		there[objects[i].GetName()] = true
+		listed[objects[i].GetName()] = true
 		r.add(&objects[i], false)
 	}
 	r.mu.Lock()
 	var missing []*unstructured.Unstructured
 	for name, versions := range r.versions {
-		if last := versions[len(versions)-1]; !there[name] && !last.gone {
+		if last := versions[len(versions)-1]; !listed[name] && !last.gone {
 			missing = append(missing, last.Unstructured)
 		}
 	}
@@ -122,7 +122,7 @@ func (r *recorder) of(name string) ([]seen, <-chan struct{}) {
 	return append([]seen(nil), r.versions[name]...), r.changed
 }
 
-// await returns whether the condition came to hold of the versions of an object, which is nil before there is one.
+// await waits until the condition holds for the versions of an object, which are nil before it exists, and reports whether it did.
 func (r *recorder) await(ctx context.Context, timeout time.Duration, name string, condition func([]seen) bool) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

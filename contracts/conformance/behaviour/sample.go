@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// RoleAnnotation says which object of a sample is the one that is looked at, where its kind does not say so.
+	// RoleAnnotation marks the object of a sample that is verified, where its kind does not show it.
 	RoleAnnotation = "conformance.millwright.dev/role"
 	// RoleSubject is the value of RoleAnnotation for it.
 	RoleSubject = "subject"
 
-	// What stands for other text in a sample: the names of a case's Cluster and of the namespace, and a text that must never show.
+	// Placeholders in a sample: the names of a case's Cluster and of the namespace, and a text that must never be disclosed.
 	clusterPlaceholder   = "${CLUSTER_NAME}"
 	namespacePlaceholder = "${NAMESPACE}"
 	markerPlaceholder    = "${MARKER}"
 )
 
-// Sample is what a run makes its objects from: a stream of YAML documents.
+// Sample is what a run creates its objects from: a stream of YAML documents.
 //
-// One is of the provider's kind, or of its template kind. A Cluster and a Machine may give what those of the suite have in their specs,
-// such as a version and a failure domain. Documents with ${CLUSTER_NAME} in them are created again for the Cluster of each case, all others
-// once. ${NAMESPACE} stands for the namespace, and ${MARKER} for a text that must show nowhere, to be used in Secrets.
+// One is of the provider's kind, or of its template kind. A Cluster and a Machine may set fields for the specs of those of the suite,
+// such as a version and a failure domain. Documents that contain ${CLUSTER_NAME} are created for the Cluster of each case, all others
+// once. ${NAMESPACE} is replaced by the namespace, and ${MARKER} by a text for Secrets that must never be disclosed.
 type Sample struct {
-	// Subject has the spec of the objects that are looked at, Template that of their template; nil if the sample has none.
+	// Subject has the spec of the objects that are verified, Template that of their template; nil if the sample has none.
 	Subject, Template *unstructured.Unstructured
 	cluster, machine  *unstructured.Unstructured
-	// once and perCluster are texts of other documents.
+	// once and perCluster are the other documents.
 	once, perCluster []string
 }
 
-// ParseSample reads a sample. The kind that is looked at is the one with RoleAnnotation, or the only one whose name ends with suffix,
+// ParseSample reads a sample. The verified kind is the one with RoleAnnotation, or the only one whose name ends with suffix,
 // or has a template of such a name.
 func ParseSample(content []byte, suffix string) (*Sample, error) {
 	s := &Sample{}
@@ -99,7 +99,7 @@ func (s *Sample) add(object *unstructured.Unstructured, document, suffix string)
 		return nil
 	}
 	if *place != nil {
-		return errors.Errorf("the sample has two objects in the place of %s %s: mark the one to look at by the annotation %s: %s",
+		return errors.Errorf("the sample has two candidates, one of them %s %s: mark the one to verify with the annotation %s: %s",
 			kind, object.GetName(), RoleAnnotation, RoleSubject)
 	}
 	*place = object
@@ -109,7 +109,7 @@ func (s *Sample) add(object *unstructured.Unstructured, document, suffix string)
 func (s *Sample) complete() error {
 	switch {
 	case s.Subject == nil && s.Template == nil:
-		return errors.Errorf("the sample has no object of the provider: mark the one to look at by the annotation %s: %s",
+		return errors.Errorf("the sample has no object of the provider: mark the one to verify with the annotation %s: %s",
 			RoleAnnotation, RoleSubject)
 	case s.Subject == nil:
 		spec, _, err := unstructured.NestedMap(s.Template.Object, "spec", "template", "spec")
@@ -125,13 +125,13 @@ func (s *Sample) complete() error {
 		s.Template.SetKind(s.Subject.GetKind() + "Template")
 		spec, _, _ := unstructured.NestedMap(s.Subject.Object, "spec")
 		if err := unstructured.SetNestedMap(s.Template.Object, spec, "spec", "template", "spec"); err != nil {
-			return errors.Wrap(err, "making a template of the sample")
+			return errors.Wrap(err, "creating a template from the sample")
 		}
 	}
 	return nil
 }
 
-// clusterSpec and machineSpec are what the sample says of the core's objects.
+// clusterSpec and machineSpec are the specs of the core's objects in the sample.
 func (s *Sample) clusterSpec() (spec clusterv1.ClusterSpec, err error) {
 	err = specInto(s.cluster, &spec)
 	return spec, err
@@ -142,8 +142,8 @@ func (s *Sample) machineSpec() (spec clusterv1.MachineSpec, err error) {
 	return spec, err
 }
 
-// infrastructure is the reference that the Cluster of a case has: to the object that the sample has for each Cluster, of the kind to which
-// the sample's Cluster refers; to none if there is no such object.
+// infrastructure is the reference of a case's Cluster: to the sample's object for each Cluster, of the kind to which
+// the sample's Cluster refers; empty if there is no such object.
 func (s *Sample) infrastructure(
 	ref clusterv1.ContractVersionedObjectReference, cluster string,
 ) clusterv1.ContractVersionedObjectReference {
@@ -157,7 +157,7 @@ func (s *Sample) infrastructure(
 	return clusterv1.ContractVersionedObjectReference{}
 }
 
-// Beside are the kinds of what the sample has beside the objects of the provider and of the core.
+// Beside returns the kinds of the sample's objects other than those of the provider and of the core.
 func (s *Sample) Beside() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for _, document := range slices.Concat(s.once, s.perCluster) {
@@ -174,7 +174,7 @@ func specInto(object *unstructured.Unstructured, spec any) error {
 		return nil
 	}
 	if object.GetAPIVersion() != clusterv1.GroupVersion.String() {
-		return errors.Errorf("the %s of the sample is of %s: give one of %s", object.GetKind(), object.GetAPIVersion(), clusterv1.GroupVersion)
+		return errors.Errorf("the %s of the sample is of %s: use one of %s", object.GetKind(), object.GetAPIVersion(), clusterv1.GroupVersion)
 	}
 	content, err := json.Marshal(object.Object["spec"])
 	if err != nil {
@@ -184,7 +184,7 @@ func specInto(object *unstructured.Unstructured, spec any) error {
 		return errors.Wrapf(err, "reading spec of the %s of the sample", object.GetKind())
 	}
 	fields, _ := object.Object["spec"].(map[string]any)
-	// A field that nobody knows, also by its case, would be left out in silence.
+	// An unknown field, also one of another case, would be dropped silently.
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, spec, true)
 	return errors.Wrapf(err, "reading spec of the %s of the sample", object.GetKind())
 }
@@ -208,7 +208,7 @@ func decode(document string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// secretValues are what the sample's Secrets hold, but for what is too short to be recognized.
+// secretValues returns the values of the sample's Secrets, except those too short to be recognized.
 func secretValues(object *unstructured.Unstructured) []string {
 	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != corev1.GroupName {
 		return nil
@@ -228,5 +228,5 @@ func secretValues(object *unstructured.Unstructured) []string {
 	return values
 }
 
-// shortest is how long a secret is at least that is searched for.
+// shortest is the minimum length of a secret that is searched for.
 const shortest = 12

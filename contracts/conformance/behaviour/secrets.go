@@ -16,7 +16,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// infraSecrets looks for secrets in all that people may read of a machine that was made and ended.
+// infraSecrets searches for secrets in all that users may read of a machine that was launched and terminated.
 func infraSecrets() conformance.Case[*Env] {
 	return scenario("Secrets", []rules.ID{"IM-033"}, func(w *world) {
 		w.infra(all, nil, false)
@@ -35,7 +35,7 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 	for _, v := range versions {
 		for where, value := range visible(v.Unstructured) {
 			if found(value, words) {
-				w.fail(rule, "no secret shows", w.version(v.Unstructured)+" of the object has a secret in "+where)
+				w.fail(rule, "no secret is disclosed", w.version(v.Unstructured)+" of the object has a secret in "+where)
 				return
 			}
 		}
@@ -48,18 +48,18 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 		}
 		if found(event.Message+event.Reason, words) {
 			seen := fmt.Sprintf("an Event of %s, reason %s, has a secret in its message", event.InvolvedObject.Kind, event.Reason)
-			w.fail(rule, "no secret shows", seen)
+			w.fail(rule, "no secret is disclosed", seen)
 			return
 		}
 	}
-	w.pass(rule, "none of %d secrets shows in any version of the object or event about it", len(w.secrets)+len(w.planted))
+	w.pass(rule, "none of %d secrets is in any version of the object or event about it", len(w.secrets)+len(w.planted))
 }
 
-// secretWords are the secrets of the case in each way in which they may be written, the longest first: one may be part of another.
+// secretWords returns the secrets of the case in each encoding, the longest first: one may be part of another.
 func (w *world) secretWords() []string {
 	var words []string
 	for _, secret := range slices.Concat(w.secrets, w.planted) {
-		// As it is in JSON too, where line breaks are written as \n.
+		// Also as in JSON, where line breaks are written as \n.
 		quoted, _ := json.Marshal(secret)
 		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
 		words = append(words, secret, strings.Trim(string(quoted), `"`), strings.Trim(fmt.Sprintf("%q", secret), `"`), encoded)
@@ -68,11 +68,11 @@ func (w *world) secretWords() []string {
 	return slices.Compact(words)
 }
 
-// conversionData is the annotation in which conversion keeps the fields for which a version of the API has no place. It is a copy of the
-// spec and the status: what it shows, the object itself shows to the same people.
+// conversionData is the annotation in which conversion stores the fields that a version of the API does not have. It is a copy of the
+// spec and the status: it discloses nothing that the object itself does not.
 const conversionData = "cluster.x-k8s.io/conversion-data"
 
-// visible are the parts of an object that more people read than its Secrets, as text.
+// visible returns the parts of an object that more users may read than its Secrets, as text.
 func visible(object *unstructured.Unstructured) map[string]string {
 	texts := map[string]string{}
 	annotations := maps.Clone(object.GetAnnotations())

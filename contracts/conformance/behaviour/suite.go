@@ -44,7 +44,7 @@ func BootstrapConfig(ctx context.Context, config *rest.Config, options conforman
 	return s.run(ctx, config, options)
 }
 
-// InfraMachineCases are the cases for an infrastructure machine and its template.
+// InfraMachineCases returns the cases for an infrastructure machine and its template.
 func InfraMachineCases() []conformance.Case[*Env] {
 	return slices.Concat(
 		[]conformance.Case[*Env]{infraLife(), infraRepeat(), infraDomain(), infraMove(), infraSecrets()}, infraPauses(), infraWaits(),
@@ -54,7 +54,7 @@ func InfraMachineCases() []conformance.Case[*Env] {
 
 // suite runs the cases of a kind.
 type suite struct {
-	// suffix is how the names of such kinds end.
+	// suffix is the suffix of the names of such kinds.
 	suffix  string
 	subject rules.Subject
 	cases   []conformance.Case[*Env]
@@ -86,7 +86,7 @@ func (s *suite) run(ctx context.Context, config *rest.Config, options conformanc
 	}
 	cleanup := newCleanup(env)
 	defer func() {
-		// Also when the run was interrupted: what is left is to be known.
+		// Also when the run was interrupted: what is left has to be reported.
 		err = stderrors.Join(err, cleanup.run(ctx))
 	}()
 	if err := env.prepare(ctx, cleanup, kinds); err != nil {
@@ -128,41 +128,41 @@ func (s *suite) runAt(ctx context.Context, env *Env, options conformance.RunOpti
 	return conformance.Collect(asked, string(env.Contract), rules.Behavioural, findings), ctx.Err()
 }
 
-// restartCase is the case that other cases would notice.
+// restartCase is the case that would disturb other cases.
 const restartCase = "Restart"
 
 func connect(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, errors.Wrap(err, "making a client")
+			return nil, errors.Wrap(err, "creating a client")
 		}
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = "millwright-conformance"
-	// What the suite waits for is the provider's time, not the suite's.
+	// Timeouts measure the provider, not the suite's rate limit.
 	config.QPS = -1
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client")
+		return nil, errors.Wrap(err, "creating a client")
 	}
 	return writes.Finished(c), nil
 }
 
-// newRun makes the ID of a run.
+// newRun returns the ID of a run.
 func newRun() string {
 	id := make([]byte, 3)
 	_, _ = rand.Read(id)
 	return hex.EncodeToString(id)
 }
 
-// kindsOf returns the versions of the contract that the kind claims to keep, with the newest version of its API for each.
+// kindsOf returns the versions of the contract that the kind claims to implement, with the newest version of its API for each.
 func kindsOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind, asked []string) ([]version.Resolved, error) {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(version.CRDKind)
 	name := version.CRDName(kind.GroupKind())
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-		return nil, errors.Wrapf(err, "reading the definition of %s, which the sample has", kind.Kind)
+		return nil, errors.Wrapf(err, "reading the CRD of %s, the kind of the sample", kind.Kind)
 	}
 	var kinds []version.Resolved
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
@@ -177,12 +177,12 @@ func kindsOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 		kinds = append(kinds, resolved)
 	}
 	if len(kinds) == 0 {
-		return nil, fmt.Errorf("%s claims none of the versions of the contract that were asked for: it has the labels %v", name, crd.Labels)
+		return nil, fmt.Errorf("%s claims none of the selected versions of the contract: it has the labels %v", name, crd.Labels)
 	}
 	return kinds, nil
 }
 
-// prepare makes the namespace and what the sample has once.
+// prepare creates the namespace and the sample's objects that exist once.
 func (e *Env) prepare(ctx context.Context, cleanup *cleanup, kinds []version.Resolved) (err error) {
 	if e.Namespace == "" {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(e.Run)}}
@@ -219,5 +219,5 @@ func (e *Env) prepare(ctx context.Context, cleanup *cleanup, kinds []version.Res
 	if err := e.validSample(ctx, kinds); err != nil {
 		return err
 	}
-	return e.nobodyElse(ctx)
+	return e.refuseCore(ctx)
 }

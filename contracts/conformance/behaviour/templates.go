@@ -20,7 +20,7 @@ import (
 // manager is the field manager of server-side applies.
 const manager = "conformance.millwright.dev"
 
-// templates looks whether templates can be changed: immutable, dryRun and real are the rules about that.
+// templates checks whether templates can be changed: immutable, dryRun and real are the rules about that.
 func templates(immutable, dryRun, real rules.ID) conformance.Case[*Env] {
 	return scenario("Template", []rules.ID{immutable, dryRun, real}, func(w *world) {
 		template := w.template()
@@ -32,7 +32,7 @@ func templates(immutable, dryRun, real rules.ID) conformance.Case[*Env] {
 		}
 		changed, what := w.changeable(template)
 		if changed == nil {
-			w.stop("no change of spec.template.spec was found that makes another valid template: give more fields in the sample")
+			w.stop("no change of spec.template.spec results in another valid template: set more fields in the sample")
 		}
 		err := w.update(template, changed)
 		if err == nil {
@@ -53,20 +53,20 @@ func templates(immutable, dryRun, real rules.ID) conformance.Case[*Env] {
 		if err != nil {
 			seen = "a change of " + what + " was refused from an object with the annotation: " + err.Error()
 		}
-		w.check(err != nil, real, "without a dry run, the annotation makes no difference", seen)
+		w.check(err != nil, real, "without a dry run, the annotation has no effect", seen)
 	})
 }
 
-// changesAccepted breaks the rule that changes are refused, unless it is one that a provider may leave out.
+// changesAccepted fails the rule that changes are refused, unless it is a MAY.
 func (w *world) changesAccepted(immutable rules.ID, what string) {
 	if rule, _ := rules.ByID(immutable); rule.Level == rules.May {
-		w.skip(immutable, "a change of %s is accepted, as it may be", what)
+		w.skip(immutable, "a change of %s is accepted, which is allowed", what)
 		return
 	}
 	w.fail(immutable, "a change of spec.template.spec is refused", "a change of "+what+" was accepted")
 }
 
-// template is one from the sample.
+// template returns a template from the sample.
 func (w *world) template() *unstructured.Unstructured {
 	document, err := w.Sample.Template.MarshalJSON()
 	w.must(err, "to read the template of the sample")
@@ -81,7 +81,7 @@ func (w *world) template() *unstructured.Unstructured {
 	return template
 }
 
-// changeable finds a change that a new template may have: what is refused then is the change, and not what came of it.
+// changeable finds a change whose result is valid as a new template: then a refusal is about the change, not about its result.
 func (w *world) changeable(template *unstructured.Unstructured) (*unstructured.Unstructured, string) {
 	spec, _, _ := unstructured.NestedFieldNoCopy(template.Object, "spec", "template", "spec")
 	for _, change := range changesOf(spec, "spec.template.spec") {
@@ -98,13 +98,13 @@ func (w *world) changeable(template *unstructured.Unstructured) (*unstructured.U
 	return nil, ""
 }
 
-// change is another value of a whole, in which the field of the path differs.
+// change is a changed value, in which the field at path differs.
 type change struct {
 	path  string
 	value any
 }
 
-// changesOf are values that differ from one in one field each: texts and numbers that are longer and larger, truths that are turned.
+// changesOf returns values that differ from the given one in one field each: longer strings, larger numbers, negated booleans.
 func changesOf(value any, path string) []change {
 	switch v := value.(type) {
 	case map[string]any:
@@ -142,13 +142,13 @@ func changesOf(value any, path string) []change {
 	return nil
 }
 
-// runtimeCopy copies a JSON value deeply.
+// runtimeCopy deep-copies a JSON value.
 func runtimeCopy(value any) any {
 	object := (&unstructured.Unstructured{Object: map[string]any{"value": value}}).DeepCopy()
 	return object.Object["value"]
 }
 
-// update changes spec.template.spec of a template, whatever else its provider has written meanwhile.
+// update changes spec.template.spec of a template, and retries after conflicts with its provider.
 func (w *world) update(template, changed *unstructured.Unstructured) error {
 	return retry(w.ctx, func() error {
 		current := template.DeepCopy()
@@ -164,7 +164,7 @@ func (w *world) update(template, changed *unstructured.Unstructured) error {
 	})
 }
 
-// apply tries a change as the topology controller does.
+// apply applies a change as the topology controller does.
 func (w *world) apply(changed *unstructured.Unstructured, dryRun bool) error {
 	object := changed.DeepCopy()
 	object.SetAnnotations(map[string]string{clusterv1.TopologyDryRunAnnotation: ""})
@@ -181,7 +181,7 @@ func (w *world) apply(changed *unstructured.Unstructured, dryRun bool) error {
 	return err
 }
 
-// refused reports whether somebody decided against a request, and not that it failed.
+// refused reports whether the API server refused a request, in contrast to a failure.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

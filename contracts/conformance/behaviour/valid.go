@@ -12,8 +12,8 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// validSample has the API server look at the provider's object in a dry run, so that a wrong field is said once, before the cases, and
-// not as the reason why each of them was skipped.
+// validSample validates the provider's object by a dry run, so that a wrong field is reported once, before the cases, and
+// not as the reason why each of them is skipped.
 func (e *Env) validSample(ctx context.Context, kinds []version.Resolved) error {
 	for _, kind := range kinds {
 		document, err := e.Sample.Subject.MarshalJSON()
@@ -38,7 +38,7 @@ func (e *Env) validSample(ctx context.Context, kinds []version.Resolved) error {
 		}
 		err = e.Client.Create(ctx, subject, options...)
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-			return errors.Wrapf(err, "the %s of the sample is no valid one of %s", kind.GVK.Kind, kind.GVK.GroupVersion())
+			return errors.Wrapf(err, "the %s of the sample is not valid in %s", kind.GVK.Kind, kind.GVK.GroupVersion())
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What stands in reports for that which is another in each run, so that two reports can be compared. The log has the words themselves.
+// Placeholders in reports for what differs between runs, so that reports can be compared. The log has the real words.
 const (
 	aName      = "{name}"
 	aNamespace = "{namespace}"
@@ -18,26 +18,26 @@ const (
 	aSecret    = "{secret}"
 )
 
-// shortestID is the length from which the ID of a machine is taken for a word of its own: a shorter one may be part of any other.
+// shortestID is the minimum length of an ID that is replaced: a shorter one may be part of another word.
 const shortestID = 4
 
-// meet records the ID of a machine, or a provider ID, of which the last part is the ID.
-func (w *world) meet(id string) {
+// recordID records the ID of a machine, or of a provider ID, of which the last part is the ID.
+func (w *world) recordID(id string) {
 	id = id[strings.LastIndex(id, "/")+1:]
 	if len(id) >= shortestID && !strings.Contains(id, w.id) && !slices.Contains(w.met, id) {
 		w.met = append(w.met, id)
 	}
 }
 
-// version names a version of an object.
+// version names a version of an object, and records the name.
 func (w *world) version(of *unstructured.Unstructured) string {
 	text := "version " + of.GetResourceVersion()
 	w.versions = append(w.versions, text)
 	return text
 }
 
-// discreet is a text without secrets, wherever a provider has shown them: reports are published, and logs often too.
-func (w *world) discreet(text string) string {
+// redacted returns a text without secrets that a provider may have disclosed: reports are published, and logs often too.
+func (w *world) redacted(text string) string {
 	var pairs []string
 	for _, word := range w.secretWords() {
 		pairs = append(pairs, word, aSecret)
@@ -45,9 +45,9 @@ func (w *world) discreet(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// plain is a text as every run has it.
+// plain returns a text that is the same in every run.
 func (w *world) plain(text string) string {
-	text = w.discreet(text)
+	text = w.redacted(text)
 	var pairs []string
 	for _, uid := range w.uids {
 		pairs = append(pairs, uid, anID)

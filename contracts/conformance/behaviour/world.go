@@ -20,24 +20,24 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// world is what a case has for itself: the objects of one Machine, all of one name, and what may be said of rules.
+// world is the state of one case: the objects of one Machine, all with the same name, and the findings.
 type world struct {
 	*Env
 	ctx context.Context
 	t   *conformance.T
 	// id is the name of the Cluster, the Machine, the provider's object, and the Secrets.
 	id string
-	// marker is a text in Secrets that must show nowhere, and secrets are further ones.
+	// marker is a text in Secrets that must never be disclosed, and secrets are further ones.
 	marker  string
 	secrets []string
-	// uids are those that the provider's object and Machine have had, met are the IDs of machines that the case has met, and versions the
-	// names of versions of which it speaks: no other run has the same.
+	// uids are those of the provider's object and the Machine, met are the IDs of the machines that the case has seen, and versions the
+	// names of versions in findings: all differ in every run.
 	uids, met, versions []string
-	// removed is what was there before a move takes it away: a machine without its object would stay for ever.
+	// removed is what a move has removed: a machine without its object would never be terminated.
 	removed *moved
 }
 
-// scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
+// scenario returns a case. Rules without a finding are skipped, with the reason why the case ended early.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
 	look := func(ctx context.Context, t *conformance.T, env *Env) {
 		w := newWorld(ctx, t, env)
@@ -56,8 +56,8 @@ func newWorld(ctx context.Context, t *conformance.T, env *Env) *world {
 	return w
 }
 
-// restart restarts the provider, and returns when it works again: once another object came as far as it should. A run that is interrupted
-// meanwhile does not leave it ended: it could not end its machines.
+// restart restarts the provider, and returns when it works again: once another object was provisioned. A run that is interrupted
+// during the restart does not leave it stopped: it could not terminate its machines.
 func (w *world) restart(works func(another *world)) {
 	w.must(writes.Finish(w.ctx, w.Timeouts.Provision.Duration, w.Restart), "to restart the provider")
 	another := newWorld(w.ctx, w.t, w.Env)
@@ -69,10 +69,10 @@ func (w *world) stop(reason string, args ...any) {
 	w.t.Stop("%s", w.plain(fmt.Sprintf(reason, args...)))
 }
 
-// must ends the case if the suite cannot do its part.
+// must ends the case if a request of the suite failed.
 func (w *world) must(err error, doing string) {
 	if err != nil {
-		w.stop("the suite was refused %s: %v", doing, err)
+		w.stop("the suite failed %s: %v", doing, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *world) skip(rule rules.ID, reason string, args ...any) {
 
 func (w *world) fail(rule rules.ID, expected, seen string) {
 	object := w.Namespace + "/" + w.id
-	w.logf("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, w.discreet(expected), w.discreet(seen))
+	w.logf("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, w.redacted(expected), w.redacted(seen))
 	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: w.plain(expected), Seen: w.plain(seen), Object: w.plain(object)})
 }
 
@@ -99,7 +99,7 @@ func (w *world) check(kept bool, rule rules.ID, expected, seen string) {
 	}
 }
 
-// leave begins to remove what the case has made, so that it does not cost until the end of the run.
+// leave begins to remove what the case has created, so that it does not cost money until the end of the run.
 func (w *world) leave() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), removalRequest)
 	defer cancel()
@@ -111,7 +111,7 @@ func (w *world) leave() {
 	_ = deleteSeen(ctx, w.Client, w.Kind, w.key())
 }
 
-// removalRequest bounds what a case does when it is over.
+// removalRequest bounds the requests at the end of a case.
 const removalRequest = 30 * time.Second
 
 func (w *world) meta() metav1.ObjectMeta {
@@ -134,7 +134,7 @@ func (w *world) object() *unstructured.Unstructured {
 	return versions[len(versions)-1].Unstructured
 }
 
-// live is the provider's object as the API server has it now; nil if there is none.
+// live reads the provider's object from the API server; nil if there is none.
 func (w *world) live() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(w.Kind)
@@ -146,7 +146,7 @@ func (w *world) live() *unstructured.Unstructured {
 	return object
 }
 
-// edit changes the provider's object, however often others change it meanwhile.
+// edit changes the provider's object, and retries after conflicts.
 func (w *world) edit(change func(*unstructured.Unstructured)) {
 	w.must(retry(w.ctx, func() error {
 		object := &unstructured.Unstructured{}
@@ -159,7 +159,7 @@ func (w *world) edit(change func(*unstructured.Unstructured)) {
 	}), "to change the provider's object")
 }
 
-// retry repeats a change that was made of what is not the newest any more.
+// retry repeats a change after conflicts.
 func retry(ctx context.Context, change func() error) error {
 	var err error
 	for range 100 {
@@ -175,7 +175,7 @@ func retry(ctx context.Context, change func() error) error {
 	return err
 }
 
-// await waits until a condition holds of the provider's object; it does not hold of none.
+// await waits until the provider's object exists and the condition holds.
 func (w *world) await(timeout time.Duration, condition func(*unstructured.Unstructured) bool) bool {
 	return w.recorder.await(w.ctx, timeout, w.id, func(versions []seen) bool {
 		return len(versions) > 0 && !versions[len(versions)-1].gone && condition(versions[len(versions)-1].Unstructured)
@@ -187,13 +187,13 @@ func (w *world) awaitGone(timeout time.Duration) bool {
 	return w.recorder.await(w.ctx, timeout, w.id, func(versions []seen) bool { return len(versions) > 0 && versions[len(versions)-1].gone })
 }
 
-// noticed waits until the provider has written something to the object, so that a time of quiet begins once it has seen it. Some write
+// noticed waits until the provider has written to the object, so that the quiet period begins once it has seen it. Some write
 // nothing while they wait.
 func (w *world) noticed() {
 	w.recorder.await(w.ctx, w.Timeouts.React.Duration, w.id, func(versions []seen) bool { return len(versions) > 1 })
 }
 
-// quiet watches for the time of Quiet that nothing is seen, and returns what was seen first otherwise.
+// quiet checks for the time of Quiet that look returns nothing, and otherwise returns what it returned first.
 func (w *world) quiet(look func() string) string {
 	end := time.NewTimer(w.Timeouts.Quiet.Duration)
 	defer end.Stop()
@@ -215,7 +215,7 @@ func (w *world) quiet(look func() string) string {
 	}
 }
 
-// until looks again and again until it is so, at most for a time.
+// until polls until the condition holds, at most for the timeout.
 func (w *world) until(timeout time.Duration, so func() bool) bool {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -246,7 +246,7 @@ func condition(object *unstructured.Unstructured, name string) (status metav1.Co
 	return c.Status, strings.TrimSpace(c.Reason + " " + c.Message)
 }
 
-// dataSecret is the Secret with bootstrap data that the suite serves to infrastructure.
+// dataSecret is the Secret with bootstrap data that the suite serves to infrastructure providers.
 func (w *world) dataSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: w.meta(), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{
 		"value":  []byte("#cloud-config\nwrite_files:\n- path: /etc/" + w.marker + "\n  content: " + w.marker + "\n"),

@@ -21,10 +21,10 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// noFinalizers is a patch that takes all finalizers off.
+// noFinalizers is a patch that removes all finalizers.
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
-// cleanup removes what a run has made.
+// cleanup removes what a run has created.
 type cleanup struct {
 	env *Env
 	// stop ends the renewal of the run's Lease; nil if there is none.
@@ -42,17 +42,17 @@ func (c *cleanup) run(ctx context.Context) error {
 	}
 	if c.stop != nil {
 		c.stop()
-		// Before the kinds: of two runs that end at once, the last one is to see that it is the last.
+		// Before the kinds: of two runs that end at once, the last one must see that it is the last.
 		failures = append(failures, c.delete(ctx, c.env.lease()))
 		failures = append(failures, c.until(ctx, func() (bool, error) { return true, kinds(ctx, c.env) }))
 	}
 	if c.namespace != nil {
 		failures = append(failures, c.delete(ctx, c.namespace))
 	}
-	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", behaviour.LabelRun, c.env.Run)
+	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has created: see the label %s=%s", behaviour.LabelRun, c.env.Run)
 }
 
-// order is that in which kinds are deleted: those that make others first.
+// order is the order in which kinds are deleted: those whose controllers create others first.
 func order() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{
 		clusterv1.GroupVersion.WithKind("MachineDeployment"), clusterv1.GroupVersion.WithKind("MachineSet"),
@@ -68,13 +68,13 @@ func order() []schema.GroupVersionKind {
 		corev1.SchemeGroupVersion.WithKind("Node"), storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"))
 }
 
-// delete deletes an object of which nothing is waited for.
+// delete deletes an object without waiting for its end.
 func (c *cleanup) delete(ctx context.Context, object client.Object) error {
 	return c.until(ctx, func() (bool, error) { return true, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)) })
 }
 
-// until repeats a step until it is done. What fails may succeed a moment later, and objects would be left for it, so that it is tried again
-// for as long as a core may take to react.
+// until repeats a step until it is done. A failed request may succeed a moment later, and objects could be left otherwise, so it is
+// retried for as long as a core may take to react.
 func (c *cleanup) until(ctx context.Context, step func() (done bool, err error)) error {
 	retryUntil := time.Now().Add(c.env.Timeouts.React.Duration)
 	for {
@@ -93,7 +93,7 @@ func (c *cleanup) until(ctx context.Context, step func() (done bool, err error))
 	}
 }
 
-// objects deletes what the run has made. All of it is objects and nothing else, so that finalizers that stay too long are taken off.
+// objects deletes what the run has created. No real infrastructure belongs to it, so that finalizers that block too long are removed.
 func (c *cleanup) objects(ctx context.Context) error {
 	deadline := time.Now().Add(c.env.Timeouts.React.Duration / 2)
 	return c.until(ctx, func() (bool, error) {
@@ -118,7 +118,7 @@ func (c *cleanup) sweep(ctx context.Context, kind schema.GroupVersionKind, late 
 	}
 	if err := c.env.Client.List(ctx, list, namespace); err != nil {
 		if meta.IsNoMatchError(err) {
-			return 0, nil // Nobody can have made one: the kinds were not installed.
+			return 0, nil // None can exist: the kinds were not installed.
 		}
 		return 0, errors.Wrapf(err, "listing %s", kind.Kind)
 	}

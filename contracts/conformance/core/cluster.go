@@ -55,12 +55,12 @@ func clusterProvisioning(w *world) {
 	w.need(w.soon(func() string { return w.belongs(s.infra, s.cluster) }))
 	provisioned := func() bool { return ptr.Deref(w.readCluster().Status.Initialization.InfrastructureProvisioned, false) }
 	initialized := func() bool { return ptr.Deref(w.readCluster().Status.Initialization.ControlPlaneInitialized, false) }
-	infra := w.quiet(func() string { return when(provisioned(), "it says so before the provider does") })
+	infra := w.quiet(func() string { return when(provisioned(), "it reports so before the provider does") })
 	w.settle(s.infra, fields{"controlPlaneEndpoint": fields{"host": "192.0.2.1", "port": int64(6443)}})
 	w.report(s.infra, fields{"failureDomains": w.domains()})
 	w.report(s.infra, w.provisioned(true))
-	infra += w.soon(func() string { return when(!provisioned(), "it does not say so") })
-	w.check("CO-038", "the Cluster says that infrastructure is provisioned once the provider does, and not before", infra)
+	infra += w.soon(func() string { return when(!provisioned(), "it does not report so") })
+	w.check("CO-038", "the Cluster reports provisioned infrastructure once the provider does, and not before", infra)
 	w.check("CO-039", "the Cluster has the endpoint", w.soon(func() string {
 		got := w.readCluster().Spec.ControlPlaneEndpoint
 		return when(got.Host != "192.0.2.1" || got.Port != 6443, fmt.Sprintf("spec.controlPlaneEndpoint is %v", got))
@@ -70,25 +70,25 @@ func clusterProvisioning(w *world) {
 		return when(len(got) != 2 || got[0].Name != "zone-a" || !ptr.Deref(got[0].ControlPlane, false) || got[1].Name != "zone-b",
 			fmt.Sprintf("status.failureDomains are %v", got))
 	}))
-	plane := w.quiet(func() string { return when(initialized(), "it says so before the provider does") })
+	plane := w.quiet(func() string { return when(initialized(), "it reports so before the provider does") })
 	w.report(s.plane, w.initialized())
 	plane += w.soon(func() string {
 		if deviation := mirrored(w.readCluster().Status.Conditions, "ControlPlaneInitialized", metav1.ConditionTrue, ""); deviation != "" {
 			return deviation
 		}
-		return when(!initialized(), "it does not say so")
+		return when(!initialized(), "it does not report so")
 	})
-	w.check("CO-041", "the Cluster says that the control plane is initialized once the provider does, and not before", plane)
+	w.check("CO-041", "the Cluster reports an initialized control plane once the provider does, and not before", plane)
 }
 
-func when(so bool, deviation string) string {
-	if so {
+func when(deviates bool, deviation string) string {
+	if deviates {
 		return deviation
 	}
 	return ""
 }
 
-// domains are two failure domains in the form of the contract.
+// domains returns two failure domains in the format of the contract.
 func (w *world) domains() any {
 	if w.Contract == version.V1Beta1 {
 		return fields{"zone-a": fields{"controlPlane": true}, "zone-b": fields{"controlPlane": false}}
@@ -106,7 +106,7 @@ func clusterConditions(w *world) {
 	plane := w.soon(func() string {
 		return mirrored(w.readCluster().Status.Conditions, "ControlPlaneAvailable", metav1.ConditionFalse, "there is no quorum")
 	})
-	w.report(s.infra, w.condition("Ready", "True", "Made", ""))
+	w.report(s.infra, w.condition("Ready", "True", "Created", ""))
 	w.report(s.plane, w.condition("Available", "True", "Quorum", ""))
 	infra += w.soon(func() string {
 		return mirrored(w.readCluster().Status.Conditions, "InfrastructureReady", metav1.ConditionTrue, "")
@@ -114,8 +114,8 @@ func clusterConditions(w *world) {
 	plane += w.soon(func() string {
 		return mirrored(w.readCluster().Status.Conditions, "ControlPlaneAvailable", metav1.ConditionTrue, "")
 	})
-	w.check("CO-042", "InfrastructureReady says what Ready of the infrastructure cluster says, False and True", infra)
-	w.check("CO-043", "ControlPlaneAvailable says what Available of the control plane says, False and True", plane)
+	w.check("CO-042", "InfrastructureReady mirrors Ready of the infrastructure cluster, False and True", infra)
+	w.check("CO-043", "ControlPlaneAvailable mirrors Available of the control plane, False and True", plane)
 }
 
 func clusterReplicas(w *world) {
@@ -127,7 +127,7 @@ func clusterReplicas(w *world) {
 		counters["upToDateReplicas"], counters["availableReplicas"] = int64(3), int64(2)
 	}
 	w.report(s.plane, counters)
-	w.check("CO-044", "status.controlPlane has what the control plane counts", w.soon(func() string {
+	w.check("CO-044", "status.controlPlane has the counters of the control plane", w.soon(func() string {
 		got := w.readCluster().Status.ControlPlane
 		if got == nil {
 			return "there is no status.controlPlane"
@@ -139,7 +139,7 @@ func clusterReplicas(w *world) {
 
 func clusterFailure(w *world) {
 	if w.Contract != version.V1Beta1 {
-		w.stop("terminal failures are of contract v1beta1 alone")
+		w.stop("only contract v1beta1 has terminal failures")
 	}
 	s := w.declare()
 	w.report(s.infra, fields{"failureReason": "CreateError", "failureMessage": "there is no network"})
@@ -151,10 +151,10 @@ func clusterFailure(w *world) {
 	})
 	w.settle(s.infra, fields{"controlPlaneEndpoint": fields{"host": "192.0.2.1", "port": int64(6443)}})
 	w.report(s.infra, w.provisioned(true))
-	goesOn := w.soon(func() string {
-		return when(!ptr.Deref(w.readCluster().Status.Initialization.InfrastructureProvisioned, false), "the Cluster does not go on")
+	continues := w.soon(func() string {
+		return when(!ptr.Deref(w.readCluster().Status.Initialization.InfrastructureProvisioned, false), "the Cluster does not continue")
 	})
-	w.check("CO-057", "the failure shows, and the Cluster goes on when the provider does", shown+goesOn)
+	w.check("CO-057", "the failure is reported, and the Cluster continues when the provider does", shown+continues)
 }
 
 func clusterDeletion(w *world) {
@@ -172,7 +172,7 @@ func clusterDeletion(w *world) {
 	w.release(s.plane)
 	deviation += w.within(w.Timeouts.Delete.Duration, func() string { return w.deleted(s.infra) })
 	deviation += w.quiet(func() string {
-		return when(w.gone(s.cluster) == "", "the Cluster is gone while its infrastructure is there")
+		return when(w.gone(s.cluster) == "", "the Cluster is gone while its infrastructure exists")
 	})
 	w.release(s.infra)
 	deviation += w.within(w.Timeouts.Delete.Duration, func() string { return w.gone(s.cluster) })
@@ -185,7 +185,7 @@ func clusterKubeconfig(w *world) {
 	cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}
 	infra := w.standIn(infraKind, w.id, fields{"controlPlaneEndpoint": fields{"host": "192.0.2.1", "port": int64(6443)}})
 	certificate, key, err := authority()
-	w.must(err, "to make a certificate authority")
+	w.must(err, "to create a certificate authority")
 	secret := &corev1.Secret{ObjectMeta: w.meta(w.id + "-ca"), Type: clusterv1.ClusterSecretType}
 	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: w.id}
 	secret.Data = map[string][]byte{"tls.crt": certificate, "tls.key": key}
@@ -193,19 +193,19 @@ func clusterKubeconfig(w *world) {
 	w.create(secret)
 	w.create(cluster)
 	w.report(infra, w.provisioned(true))
-	w.check("CO-047", "there is a Secret with a kubeconfig, of the type of Cluster API, which the Cluster owns", w.soon(func() string {
-		made := &corev1.Secret{}
-		if err := w.Client.Get(w.ctx, w.key(w.id+"-kubeconfig"), made); err != nil {
+	w.check("CO-047", "there is a Secret with a kubeconfig, of Cluster API's type and owned by the Cluster", w.soon(func() string {
+		found := &corev1.Secret{}
+		if err := w.Client.Get(w.ctx, w.key(w.id+"-kubeconfig"), found); err != nil {
 			return err.Error()
 		}
-		belongs := slices.ContainsFunc(made.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
-		return when(made.Labels[clusterv1.ClusterNameLabel] != w.id, "it has not the label with the name of the Cluster; ") +
-			when(made.Type != clusterv1.ClusterSecretType, fmt.Sprintf("its type is %q; ", made.Type)) +
-			when(!belongs, fmt.Sprintf("its owners are %v; ", made.OwnerReferences)) + leads(made.Data["value"], "https://192.0.2.1:6443")
+		belongs := slices.ContainsFunc(found.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+		return when(found.Labels[clusterv1.ClusterNameLabel] != w.id, "it lacks the label with the name of the Cluster; ") +
+			when(found.Type != clusterv1.ClusterSecretType, fmt.Sprintf("its type is %q; ", found.Type)) +
+			when(!belongs, fmt.Sprintf("its owners are %v; ", found.OwnerReferences)) + leads(found.Data["value"], "https://192.0.2.1:6443")
 	}))
 }
 
-// leads says that a kubeconfig has another server than the Cluster, or no client certificate.
+// leads returns a deviation if a kubeconfig has another server than the Cluster, or no client certificate.
 func leads(kubeconfig []byte, server string) string {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {

@@ -24,7 +24,7 @@ func deletionCases() []conformance.Case[*Env] {
 	}
 }
 
-// booted is a Machine that has its Node.
+// booted creates a Machine and waits until it has its Node.
 func (w *world) booted(change ...func(*clusterv1.Machine)) *place {
 	w.open()
 	p := w.machine(w.id, change...)
@@ -46,12 +46,12 @@ func deletionOrder(w *world) {
 	if machine != "" {
 		machine = w.quiet(func() string {
 			if w.gone(p.machine) == "" {
-				return "the Machine is gone while the bootstrap config is there"
+				return "the Machine is gone while the bootstrap config exists"
 			}
 			return ""
 		})
 	} else {
-		machine = "the Machine is gone while the infrastructure machine is there"
+		machine = "the Machine is gone while the infrastructure machine exists"
 	}
 	w.release(p.config)
 	node += w.soon(func() string { return w.gone(p.node) })
@@ -60,22 +60,22 @@ func deletionOrder(w *world) {
 	w.check("CO-026", "the Machine is gone once infrastructure machine and bootstrap config are, and not before", machine)
 }
 
-// held checks that the infrastructure machine of a deleted Machine stays until something is let go.
-func (w *world) held(rule rules.ID, expected string, p *place, letGo func()) {
+// held checks that the infrastructure machine of a deleted Machine is not deleted before something is released.
+func (w *world) held(rule rules.ID, expected string, p *place, release func()) {
 	w.remove(p.machine)
 	early := w.quiet(func() string { return w.staying(p.infra) })
 	if early != "" {
-		// What comes later is not waited for: it may depend on what was left out.
+		// The rest is not verified: it may depend on what the core has skipped.
 		w.check(rule, expected, early)
 		return
 	}
-	letGo()
+	release()
 	w.check(rule, expected, early+w.within(w.Timeouts.Delete.Duration, func() string { return w.deleted(p.infra) }))
 	w.release(p.infra)
 	w.release(p.config)
 }
 
-// hook returns a change that adds an annotation to a Machine, and what takes it away.
+// hook returns a change that adds an annotation to a Machine, and a function that removes it.
 func (w *world) hook(prefix string) (func(*clusterv1.Machine), func(*place) func()) {
 	name := prefix + "/standin"
 	add := func(m *clusterv1.Machine) { m.Annotations = map[string]string{name: ""} }
@@ -96,7 +96,7 @@ func deletionPreDrain(w *world) {
 	})
 	take(p)()
 	late := w.soon(func() string { return w.deleted(p.infra) })
-	w.check("CO-020", "nothing is drained while the annotation is there, and it goes on once it is not", early+late)
+	w.check("CO-020", "nothing is drained while the annotation exists, and the deletion continues once it is removed", early+late)
 }
 
 func deletionPreTerminate(w *world) {
@@ -136,7 +136,7 @@ func deletionVolumes(w *world) {
 	})
 }
 
-// attached writes which volume a Node has.
+// attached sets the attached volume of a Node.
 func (w *world) attached(name string) {
 	node := w.readNode(w.id)
 	before := node.DeepCopy()

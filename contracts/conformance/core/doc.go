@@ -1,7 +1,7 @@
-// Package core is the suite for cores: it plays the providers of Machines and Clusters, by kinds of its own whose status it writes at
-// the moment that a case asks for, and watches what the core does for them.
+// Package core is the suite for cores: it plays the providers of Machines and Clusters, with kinds of its own whose status it writes when
+// a case requires it, and watches what the core does for them.
 //
-// The management cluster is the workload cluster too: the suite makes kubeconfigs of it, and Nodes, Pods and VolumeAttachments in it.
-// Everything that it makes has the label conformance.millwright.dev/run, and is removed at the end. A Lease says that the
-// run is alive: what a run that was killed has left goes at the next one, and the kinds with the last that is alive.
+// The management cluster is the workload cluster too: the suite creates kubeconfigs for it, and Nodes, Pods and VolumeAttachments in it.
+// Everything that it creates has the label conformance.millwright.dev/run, and is removed at the end. A Lease shows that the
+// run is alive: the next run removes what a killed run has left, and the last live run removes the kinds.
 package core

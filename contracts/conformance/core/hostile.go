@@ -44,7 +44,7 @@ func anothersInfrastructure(w *world) {
 	w.remove(other.machine)
 	deviation += w.within(w.Timeouts.React.Duration, func() string { return w.gone(other.machine) })
 	deviation += w.quiet(func() string { return w.staying(p.infra) + w.staying(p.node) + w.staying(p.machine) })
-	w.check("CO-050", "the Machine takes nothing over, goes when it is deleted, and leaves what belongs to another", deviation)
+	w.check("CO-050", "the Machine copies nothing, can be deleted, and does not touch what belongs to another", deviation)
 }
 
 func twoMachines(w *world) {
@@ -68,7 +68,7 @@ func twoNodes(w *world) {
 	w.check("CO-052", "the Machine keeps its Node", w.quiet(func() string { return w.running(p) }))
 }
 
-// refusedNode has an admission policy refuse all that is written to one Node by its metadata or spec.
+// refusedNode creates an admission policy that refuses all updates of metadata and spec of one Node.
 func refusedNode(w *world) {
 	w.open()
 	p := w.machine(w.id, func(m *clusterv1.Machine) { m.Labels = map[string]string{nodeRole: "a"} })
@@ -91,10 +91,10 @@ func refusedNode(w *world) {
 		m := w.read(p)
 		reported := conditionsContain(m.Status.Conditions, "refused-by-conformance")
 		return when(m.Status.NodeRef.Name == "" || !reported,
-			fmt.Sprintf("the Machine has Node %q, and a condition that says what was refused: %t", m.Status.NodeRef.Name, reported))
+			fmt.Sprintf("the Machine has Node %q, and a condition that reports what was refused: %t", m.Status.NodeRef.Name, reported))
 	})
-	deviation += w.soon(func() string { return when(w.read(other).Spec.ProviderID == "", "another Machine does not go on") })
-	w.check("CO-053", "the Machine has its Node, a condition says what was refused, and another Machine goes on", deviation)
+	deviation += w.soon(func() string { return when(w.read(other).Spec.ProviderID == "", "another Machine does not continue") })
+	w.check("CO-053", "the Machine has its Node, a condition reports what was refused, and another Machine continues", deviation)
 }
 
 func (w *world) refusal() (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
@@ -114,7 +114,7 @@ func (w *world) refusal() (*admissionregistrationv1.ValidatingAdmissionPolicy, *
 	return policy, binding
 }
 
-// conditionsContain reports whether a condition has one of the texts.
+// conditionsContain reports whether the message of a condition contains all texts.
 func conditionsContain(conditions []metav1.Condition, texts ...string) bool {
 	for _, c := range conditions {
 		all := true
@@ -139,16 +139,16 @@ func refusedFact(w *world) {
 	deviation := w.soon(func() string { return w.running(p) })
 	deviation += w.soon(func() string {
 		reported := conditionsContain(w.read(p).Status.Conditions, "address")
-		return when(!reported, "no condition speaks of the address")
+		return when(!reported, "no condition mentions the address")
 	})
 	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
 	deviation += w.soon(func() string {
 		m := w.read(p)
 		list := m.Status.Conditions
 		return w.hasAddress(m) + when(conditionsContain(list, long[:100]) || conditionsContain(list, "status.addresses"),
-			"a condition still speaks of the address, which is mended")
+			"a condition still mentions the address, which is corrected")
 	})
-	w.check("CO-054", "a condition says that the address is refused until it is mended, and the Machine has all other facts", deviation)
+	w.check("CO-054", "a condition reports the refused address until it is corrected, and the Machine has all other values", deviation)
 }
 
 func wrongType(w *world) {
@@ -166,12 +166,12 @@ func wrongType(w *world) {
 	deviation += w.soon(func() string {
 		m := w.read(p)
 		reported := conditionsContain(m.Status.Conditions, "status.addresses")
-		return w.hasAddress(m) + when(reported, "a condition still names status.addresses, which is mended")
+		return w.hasAddress(m) + when(reported, "a condition still names status.addresses, which is corrected")
 	})
-	w.check("CO-055", "a condition names object and path until that is mended, and another Machine goes on", deviation)
+	w.check("CO-055", "a condition names object and path until the field is corrected, and another Machine continues", deviation)
 }
 
-// hasAddress says so if a Machine lacks the address that its infrastructure machine has by now.
+// hasAddress returns a deviation if a Machine lacks the address that its infrastructure machine now has.
 func (w *world) hasAddress(m *clusterv1.Machine) string {
 	for _, address := range m.Status.Addresses {
 		if address.Address == "192.0.2.7" {
@@ -181,11 +181,11 @@ func (w *world) hasAddress(m *clusterv1.Machine) string {
 	return fmt.Sprintf("status.addresses is %v; ", m.Status.Addresses)
 }
 
-// changesWatched is how many changes watched makes.
+// changesWatched is the number of changes in the case watched.
 const changesWatched = 5
 
-// watched makes changes one after the other. A core that polls sees each of them a whole period after the one before; the median is not
-// what a computer does that was busy for a moment.
+// watched changes an object several times in sequence. A core that polls sees each change a whole period after the previous one; the
+// median ignores a computer that was busy for a moment.
 func watched(w *world) {
 	p := w.booted()
 	w.need(w.quiet(func() string { return w.running(p) }))
@@ -204,5 +204,5 @@ func watched(w *world) {
 	if median := times[changesWatched/2]; deviation == "" && median > limit {
 		deviation = fmt.Sprintf("half of %d changes were seen after %s or more, as by polling", changesWatched, median.Round(time.Millisecond))
 	}
-	w.check("CO-056", fmt.Sprintf("changes one after the other are seen, half of them within %s each", limit), deviation)
+	w.check("CO-056", fmt.Sprintf("changes in sequence are seen, half of them within %s each", limit), deviation)
 }

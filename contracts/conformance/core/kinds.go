@@ -20,7 +20,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// OlderGroup is the group of the kinds that have the label of contract v1beta1 alone, as those of a provider that has not changed
+// OlderGroup is the group of the kinds that have the label of contract v1beta1 alone, as those of a provider that has not migrated
 // yet. Those of standin.Group have both labels.
 const OlderGroup = "v1beta1." + standin.Group
 
@@ -32,7 +32,7 @@ const (
 	planeKind   = "StandInControlPlane"
 )
 
-// groupVersion is that of the kinds which a core reads by a version of the contract.
+// groupVersion returns that of the kinds which a core reads by a version of the contract.
 func groupVersion(contract version.Contract) schema.GroupVersion {
 	if contract == version.V1Beta1 {
 		return schema.GroupVersion{Group: OlderGroup, Version: standin.VersionOf(contract).Version}
@@ -80,7 +80,7 @@ func Role() *rbacv1.ClusterRole {
 	}
 }
 
-// installation is the role and the kinds.
+// installation returns the role and the kinds.
 func installation() []client.Object {
 	objects := []client.Object{Role()}
 	for _, crd := range CRDs() {
@@ -89,7 +89,7 @@ func installation() []client.Object {
 	return objects
 }
 
-// install makes the kinds and the role where they are not there yet; what it makes has the label of the run.
+// install creates the kinds and the role where they do not exist; what it creates has the label of the run.
 func install(ctx context.Context, env *Env) error {
 	timeout := env.Timeouts.React.Duration
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -111,8 +111,8 @@ func install(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// ensure makes an object unless it is there. One that another run has made is marked as used by this one, so that the other does not
-// remove it. One that is being deleted, as by the run before, is not there for long: it is waited for, and made again.
+// ensure creates an object unless it exists. One that another run has created is marked as used by this one, so that the other does not
+// remove it. One that is being deleted, as by the previous run, is waited for and created again.
 func ensure(ctx context.Context, env *Env, object client.Object) error {
 	for {
 		err := env.Client.Create(ctx, object)
@@ -133,7 +133,7 @@ func ensure(ctx context.Context, env *Env, object client.Object) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Wrapf(ctx.Err(), "it is being deleted since an earlier run: look which objects hold it, remove them, run again")
+			return errors.Wrapf(ctx.Err(), "it is being deleted since an earlier run: find out which objects block that, remove them, run again")
 		case <-time.After(env.Timeouts.Poll.Duration):
 		}
 	}

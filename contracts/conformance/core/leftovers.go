@@ -16,7 +16,7 @@ import (
 	"millwright.dev/contracts/conformance/behaviour"
 )
 
-// leftovers removes what runs that were killed have left: their objects, their admission policies, and the kinds of the suite.
+// leftovers removes what killed runs have left: their objects, their admission policies, and the kinds of the suite.
 func leftovers(ctx context.Context, env *Env) error {
 	ctx, cancel := context.WithTimeout(ctx, env.Timeouts.Cleanup.Duration)
 	defer cancel()
@@ -28,17 +28,17 @@ func leftovers(ctx context.Context, env *Env) error {
 		return err
 	}
 	for i := range dead {
-		if err := bury(ctx, env, &dead[i]); err != nil {
-			// The user may have no rights in its namespace. This run can be made all the same, the Lease tells the next one.
-			env.logf("what a run that was killed has left stays in namespace %s: %v", dead[i].Namespace, err)
+		if err := removeRun(ctx, env, &dead[i]); err != nil {
+			// The user may have no rights in its namespace. This run can continue; the Lease shows the next one what is left.
+			env.logf("what a killed run has left in namespace %s is not removed: %v", dead[i].Namespace, err)
 		}
 	}
 	c := &cleanup{env: env}
 	return c.until(ctx, func() (bool, error) { return true, kinds(ctx, env) })
 }
 
-// bury removes the objects of a dead run, its namespace if the run made it, and last its Lease.
-func bury(ctx context.Context, env *Env, lease *coordinationv1.Lease) error {
+// removeRun removes the objects of a dead run, its namespace if the run created it, and last its Lease.
+func removeRun(ctx context.Context, env *Env, lease *coordinationv1.Lease) error {
 	of := *env
 	of.Run, of.Namespace = lease.Labels[behaviour.LabelRun], lease.Namespace
 	c := &cleanup{env: &of}
@@ -54,7 +54,7 @@ func bury(ctx context.Context, env *Env, lease *coordinationv1.Lease) error {
 	return c.delete(ctx, lease)
 }
 
-// policies removes the admission policies of dead runs: they are cluster-wide, and stay when their namespace is deleted.
+// policies removes the admission policies of dead runs: they are cluster-wide, and are not deleted with the namespace of the run.
 func policies(ctx context.Context, env *Env) error {
 	var found []client.Object
 	for _, list := range []client.ObjectList{
@@ -85,8 +85,8 @@ func policies(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// kinds removes the kinds and the role of the suite that a run has installed, whichever it was, unless another run is alive, which may use
-// them; that one does it. A run that begins in between writes its ID into them: they are not what was read any more, and stay.
+// kinds removes the kinds and the role of the suite that any run has installed, unless another run is alive, which may use
+// them and removes them itself. A run that begins in between writes its ID to them: they have changed then, and are not deleted.
 func kinds(ctx context.Context, env *Env) error {
 	var found []client.Object
 	for _, object := range installation() {

@@ -46,12 +46,12 @@ func machineOwners(w *world) {
 	}
 	labelled := w.check("CO-005", "both have the label with the name of the Cluster", w.soon(labels))
 	if !owned || !labelled {
-		w.stop("owners or label were not there, so that they could not be lost")
+		w.stop("owners or label were missing, so that they could not be removed")
 	}
 	lost := fields{"metadata": fields{"ownerReferences": nil, "labels": fields{clusterv1.ClusterNameLabel: nil}}}
-	w.must(w.merge(p.infra, lost, false), "to take the owner away")
-	w.must(w.merge(p.config, lost, false), "to take the owner away")
-	w.check("CO-006", "owners and label are put back", w.soon(func() string {
+	w.must(w.merge(p.infra, lost, false), "to remove the owner")
+	w.must(w.merge(p.config, lost, false), "to remove the owner")
+	w.check("CO-006", "owners and label are restored", w.soon(func() string {
 		for _, deviation := range []string{w.owned(p.infra, p.machine), w.owned(p.config, p.machine), labels()} {
 			if deviation != "" {
 				return deviation
@@ -75,7 +75,7 @@ func machineProvisioning(w *world) {
 	}
 	w.report(p.infra, w.provisioned(false))
 	w.report(p.config, w.dataCreated(false))
-	w.check("CO-011", "the Machine stays provisioned when providers take back that it is", w.quiet(func() string {
+	w.check("CO-011", "the Machine stays provisioned when providers set the fields back to false", w.quiet(func() string {
 		now := w.read(p).Status.Initialization
 		if !ptr.Deref(now.InfrastructureProvisioned, false) || !ptr.Deref(now.BootstrapDataSecretCreated, false) {
 			return fmt.Sprintf("initialization is %+v", now)
@@ -85,12 +85,12 @@ func machineProvisioning(w *world) {
 	w.untouched(p)
 }
 
-// bootstrapData has the provider say that the data are there, and returns how the Machine differs although it has.
+// bootstrapData reports the data as the provider does, and returns how the Machine differs afterwards.
 func (w *world) bootstrapData(p *place) (kept bool, late string) {
 	dataName := func() string { return ptr.Deref(w.read(p).Spec.Bootstrap.DataSecretName, "") }
 	early := w.quiet(func() string {
 		if dataName() != "" || ptr.Deref(w.read(p).Status.Initialization.BootstrapDataSecretCreated, false) {
-			return "the Machine has the name before the provider says that the Secret is there"
+			return "the Machine has the name before the provider reports the Secret"
 		}
 		return ""
 	})
@@ -101,14 +101,14 @@ func (w *world) bootstrapData(p *place) (kept bool, late string) {
 		}
 		return ""
 	})
-	return w.check("CO-007", "the Machine gets the name of its bootstrap data once they are there, and not before", early+late), late
+	return w.check("CO-007", "the Machine gets the name of its bootstrap data once they exist, and not before", early+late), late
 }
 
 // provisionedMachine does the same with the machine.
 func (w *world) provisionedMachine(p *place) (kept bool, late string) {
 	early := w.quiet(func() string {
 		if m := w.read(p); m.Spec.ProviderID != "" || ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) {
-			return "the Machine has the provider ID before the provider says that the machine is there"
+			return "the Machine has the provider ID before the provider reports the machine"
 		}
 		return ""
 	})
@@ -119,7 +119,7 @@ func (w *world) provisionedMachine(p *place) (kept bool, late string) {
 		}
 		return ""
 	})
-	return w.check("CO-008", "the Machine gets the provider ID once the machine is there, and not before", early+late), late
+	return w.check("CO-008", "the Machine gets the provider ID once the machine is provisioned, and not before", early+late), late
 }
 
 // untouched checks that the core has written neither spec nor status of the provider's objects.
@@ -129,12 +129,12 @@ func (w *world) untouched(p *place) {
 	spec := fields{"size": "small", "providerID": w.providerID(w.id)}
 	deviation := w.differs("infrastructure machine", p.infra, spec, w.provisioned(false)) +
 		w.differs("bootstrap config", p.config, fields{"size": "small"}, created)
-	expected := "spec, status and finalizers of the provider's objects are what the provider wrote, and nobody else wrote them"
+	expected := "spec, status and finalizers of the provider's objects are what the provider wrote, and no one else has written them"
 	w.check("CO-016", expected, deviation)
 }
 
-// differs says what of an object of the suite is not as the suite has written it, or was written by somebody else as well: that would
-// undo what a provider writes meanwhile.
+// differs returns what differs in an object of the suite from what the suite has written, or was written by others as well: that would
+// revert concurrent writes of a provider.
 func (w *world) differs(what string, object *unstructured.Unstructured, spec, status fields) string {
 	current, deviation := w.current(object), ""
 	if got := current.Object["spec"]; fmt.Sprint(got) != fmt.Sprint(spec) {
@@ -149,7 +149,7 @@ func (w *world) differs(what string, object *unstructured.Unstructured, spec, st
 	return deviation + othersWrote(what, current.GetManagedFields())
 }
 
-// othersWrote says which of the fields that belong to a provider somebody else has written, also if it was the same value.
+// othersWrote returns which of a provider's fields another manager has written, even with the same value.
 func othersWrote(what string, managed []metav1.ManagedFieldsEntry) string {
 	deviation := ""
 	for _, entry := range managed {
@@ -185,7 +185,7 @@ func machineFacts(w *world) {
 	}))
 	w.check("CO-010", "the Machine has the failure domain", w.soon(func() string {
 		m := w.read(p)
-		// The older form of the contract has it in the spec.
+		// The older contract has it in the spec.
 		older := w.Contract == version.V1Beta1 && m.Spec.FailureDomain == "zone-b"
 		if m.Status.FailureDomain != "zone-b" && !older {
 			return fmt.Sprintf("status.failureDomain is %q, spec.failureDomain %q", m.Status.FailureDomain, m.Spec.FailureDomain)
@@ -201,9 +201,9 @@ func machineBothLabels(w *world) {
 	w.report(p.config, fields{"dataSecretName": w.id, "ready": true})
 	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
 	w.report(p.infra, fields{"ready": true})
-	w.check("CO-002", "status.ready, which v1beta1 has, says nothing of a kind that has v1beta2 too", w.quiet(func() string {
+	w.check("CO-002", "status.ready of v1beta1 is ignored for a kind that has v1beta2 too", w.quiet(func() string {
 		if m := w.read(p); m.Spec.Bootstrap.DataSecretName != nil || m.Spec.ProviderID != "" {
-			return "the Machine goes on by status.ready"
+			return "the Machine continues because of status.ready"
 		}
 		return ""
 	}))
@@ -232,7 +232,7 @@ func machineConditions(w *world) {
 		return mirrored(w.read(p).Status.Conditions, "BootstrapConfigReady", metav1.ConditionFalse, "there is no template")
 	})
 	w.report(p.infra, w.condition("Ready", "True", "Running", ""))
-	w.report(p.config, w.condition("Ready", "True", "Made", ""))
+	w.report(p.config, w.condition("Ready", "True", "Created", ""))
 	w.provide(p)
 	infra += w.soon(func() string {
 		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionTrue, "")
@@ -240,8 +240,8 @@ func machineConditions(w *world) {
 	config += w.soon(func() string {
 		return mirrored(w.read(p).Status.Conditions, "BootstrapConfigReady", metav1.ConditionTrue, "")
 	})
-	w.check("CO-012", "InfrastructureReady says what Ready of the infrastructure machine says, False and True", infra)
-	w.check("CO-013", "BootstrapConfigReady says what Ready of the bootstrap config says, False and True", config)
+	w.check("CO-012", "InfrastructureReady mirrors Ready of the infrastructure machine, False and True", infra)
+	w.check("CO-013", "BootstrapConfigReady mirrors Ready of the bootstrap config, False and True", config)
 }
 
 func machineBareCondition(w *world) {
@@ -252,14 +252,14 @@ func machineBareCondition(w *world) {
 		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionTrue, "")
 	}))
 	w.report(p.infra, fields{"conditions": []any{fields{"type": "Ready", "status": "False"}}})
-	w.check("CO-014", "a condition with nothing but type and status is mirrored", w.soon(func() string {
+	w.check("CO-014", "a condition with only type and status is mirrored", w.soon(func() string {
 		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionFalse, "")
 	}))
 }
 
 func machineFailure(w *world) {
 	if w.Contract != version.V1Beta1 {
-		w.stop("terminal failures are of contract v1beta1 alone")
+		w.stop("only contract v1beta1 has terminal failures")
 	}
 	w.open()
 	p := w.machine(w.id)
@@ -273,6 +273,6 @@ func machineFailure(w *world) {
 		return ""
 	})
 	w.boot(p)
-	goesOn := w.soon(func() string { return w.running(p) })
-	w.check("CO-015", "the failure shows, and the Machine goes on when the provider does", shown+goesOn)
+	continues := w.soon(func() string { return w.running(p) })
+	w.check("CO-015", "the failure is reported, and the Machine continues when the provider does", shown+continues)
 }

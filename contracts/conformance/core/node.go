@@ -39,30 +39,30 @@ func nodeLabels(w *world) {
 	defer stop()
 	early := w.watchTaint(watching, w.id)
 	w.boot(p)
-	// A core that has another way to the cluster than that Secret finds the Node now.
+	// A core that reaches the cluster without that Secret finds the Node now.
 	deviation := w.quiet(func() string {
-		return when(w.running(p) == "", "the core finds the Node though the Secret leads nowhere")
+		return when(w.running(p) == "", "the core finds the Node although no server listens at the address in the Secret")
 	})
 	right, err := w.target()
-	w.must(err, "to make a kubeconfig")
+	w.must(err, "to create a kubeconfig")
 	w.change(secret, func() { secret.Data["value"] = right })
-	// A core may wait before it tries again to connect.
+	// A core may wait before it connects again.
 	deviation += w.within(w.Timeouts.Delete.Duration, func() string { return w.running(p) })
-	if !w.check("CO-046", "the core finds the Node by the kubeconfig in the Secret, and not without", deviation) && w.running(p) != "" {
+	if !w.check("CO-046", "the core finds the Node with the kubeconfig in the Secret, and not without it", deviation) && w.running(p) != "" {
 		w.stop("the core has not found the Node")
 	}
-	w.check("CO-018", "labels of the three domains get to the Node", w.soon(func() string { return missing(w.readNode(w.id)) }))
+	w.check("CO-018", "labels of the three domains are copied to the Node", w.soon(func() string { return missing(w.readNode(w.id)) }))
 	deviation = w.soon(func() string {
 		if tainted(w.readNode(w.id)) {
-			return "the taint is there still"
+			return "the taint still exists"
 		}
 		return ""
 	})
 	stop()
-	w.check("CO-019", "the taint is removed once the labels are there, and not before", deviation+<-early)
+	w.check("CO-019", "the taint is removed once the Node has the labels, and not before", deviation+<-early)
 }
 
-// watchTaint returns, once the context ends, what was wrong in any version of a Node: the taint gone before labels were there.
+// watchTaint returns, once the context ends, a deviation in any version of a Node: the taint was removed before the Node had the labels.
 func (w *world) watchTaint(ctx context.Context, name string) <-chan string {
 	found := make(chan string, 1)
 	watch, err := w.Client.Watch(w.ctx, &corev1.NodeList{}, client.MatchingFields{"metadata.name": name})

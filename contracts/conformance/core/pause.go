@@ -26,7 +26,7 @@ func pauseCases() []conformance.Case[*Env] {
 
 func paused(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) }
 
-// as says that an object is not of a version any more, or deleted.
+// as returns a deviation if an object has changed since a version, or is deleted.
 func (w *world) as(object *unstructured.Unstructured, version string) string {
 	now := w.current(object)
 	if now.GetResourceVersion() != version || now.GetDeletionTimestamp() != nil {
@@ -53,28 +53,28 @@ func (w *world) untouchedWhile(objects ...*unstructured.Unstructured) func() str
 func pauseCluster(w *world) {
 	s := w.open(paused)
 	p := w.machine(w.id)
-	const untouched = "nothing is written and deleted while the Cluster is paused"
+	const untouched = "nothing is written or deleted while the Cluster is paused"
 	deviation := w.quiet(w.untouchedWhile(p.infra, p.config, s.infra, s.plane))
 	if deviation != "" {
-		// It is said at once, since the rest may not come as far.
+		// Recorded at once, since the case may end early.
 		w.check("CO-027", untouched, deviation)
 	}
 	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
 	owned := func() string { return w.owned(p.infra, p.machine) }
 	idle := w.soon(owned)
 	if idle != "" {
-		// A core that does not notice the end of the pause is woken by a change of the Machine: what it does in pauses can be seen all the same.
+		// A core that misses the end of the pause gets a change of the Machine, so that its behaviour during pauses can still be verified.
 		w.touch(p)
 		w.need(w.soon(owned))
 	}
 	w.boot(p)
 	w.need(w.soon(func() string { return w.running(p) }))
 	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(true) })
-	// A core may be at work on what it began before the pause.
+	// A core may still be doing what it began before the pause.
 	w.need(w.soon(func() string {
 		return mirrored(w.readCluster().Status.Conditions, clusterv1.PausedCondition, metav1.ConditionTrue, "")
 	}))
-	// What is written as soon as the Machine is deleted counts too.
+	// Writes right after the deletion of the Machine count too.
 	still := w.untouchedWhile(p.infra, p.config, s.infra, s.plane)
 	w.remove(p.machine)
 	if deviation == "" {
@@ -82,10 +82,10 @@ func pauseCluster(w *world) {
 	}
 	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
 	idle += w.soon(func() string { return w.deleted(p.infra) })
-	w.check("CO-058", "the core goes on with the Machine once the Cluster is not paused, without another event", idle)
+	w.check("CO-058", "the core continues with the Machine once the Cluster is not paused, without another event", idle)
 }
 
-// touch changes nothing of a Machine that means anything, which is an event all the same.
+// touch causes an event by a change of a Machine without meaning.
 func (w *world) touch(p *place) {
 	w.change(p.machine, func() { p.machine.Annotations = map[string]string{"conformance.millwright.dev/touched": ""} })
 }
@@ -93,10 +93,10 @@ func (w *world) touch(p *place) {
 func pauseMachine(w *world) {
 	w.open()
 	p := w.machine(w.id, func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
-	const untouched = "nothing is written and deleted while the Machine is paused, and the core goes on afterwards"
+	const untouched = "nothing is written or deleted while the Machine is paused, and the core continues afterwards"
 	deviation := w.quiet(w.untouchedWhile(p.infra, p.config))
 	if deviation != "" {
-		// It is said at once, since the rest may not come as far.
+		// Recorded at once, since the case may end early.
 		w.check("CO-028", untouched, deviation)
 		return
 	}
@@ -135,7 +135,7 @@ func pauseConditions(w *world) {
 	w.check("CO-029", "Paused is True while they are paused and False afterwards", deviation+both(metav1.ConditionFalse))
 }
 
-// moved makes objects as clusterctl move does: under a paused Cluster, with specs and owners, without status.
+// moved creates objects as clusterctl move does: under a paused Cluster, with specs and owners, without status.
 func moved(w *world) {
 	s := w.open(paused)
 	w.report(s.infra, fields{"initialization": nil, "ready": nil})
@@ -167,14 +167,14 @@ func moved(w *world) {
 	for _, p := range places {
 		deviation += w.soon(func() string { return w.running(p) })
 		if w.current(p.infra).GetUID() != uids[p.machine.Name] {
-			deviation += "the infrastructure machine of " + p.machine.Name + " is another"
+			deviation += "the infrastructure machine of " + p.machine.Name + " is a different object"
 		}
 	}
 	deviation += w.asMany(set, len(places))
 	w.check("CO-049", "each Machine has its Node again, with the same infrastructure machine, and their MachineSet creates none", deviation)
 }
 
-// asMany says so if a MachineSet has more or fewer Machines.
+// asMany returns a deviation if a MachineSet has another number of Machines.
 func (w *world) asMany(set *clusterv1.MachineSet, wanted int) string {
 	machines := &clusterv1.MachineList{}
 	err := w.Client.List(w.ctx, machines, client.InNamespace(w.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels))

@@ -15,13 +15,13 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// finalizer is the suite's as a provider: it takes it off when a case says that what the object stands for is gone.
+// finalizer is the suite's as a provider: it is removed when the simulated infrastructure of the object is gone.
 const finalizer = "standin.conformance.millwright.dev/provider"
 
 // fields are the content of a stand-in.
 type fields = map[string]any
 
-// standIn makes an object of a provider in memory.
+// standIn returns an object of a provider, not created yet.
 func (w *world) standIn(kind, name string, spec fields) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: fields{"spec": spec}}
 	object.SetGroupVersionKind(groupVersion(w.Contract).WithKind(kind))
@@ -35,7 +35,7 @@ func (w *world) ref(kind, name string) clusterv1.ContractVersionedObjectReferenc
 	return clusterv1.ContractVersionedObjectReference{APIGroup: groupVersion(w.Contract).Group, Kind: kind, Name: name}
 }
 
-// report writes a status as a provider does; nil takes a field away.
+// report writes a status as a provider does; nil removes a field.
 func (w *world) report(object *unstructured.Unstructured, status fields) {
 	w.must(w.merge(object, fields{"status": status}, true), "to write the status of "+object.GetName())
 }
@@ -45,10 +45,10 @@ func (w *world) settle(object *unstructured.Unstructured, spec fields) {
 	w.must(w.merge(object, fields{"spec": spec}, false), "to write the spec of "+object.GetName())
 }
 
-// release takes the suite's finalizer off: what the object stands for is gone.
+// release removes the suite's finalizer: the simulated infrastructure of the object is gone.
 func (w *world) release(object *unstructured.Unstructured) {
 	err := w.merge(object, fields{"metadata": fields{"finalizers": nil}}, false)
-	w.must(client.IgnoreNotFound(err), "to take the finalizer off "+object.GetName())
+	w.must(client.IgnoreNotFound(err), "to remove the finalizer of "+object.GetName())
 }
 
 func (w *world) merge(object *unstructured.Unstructured, change fields, status bool) error {
@@ -63,7 +63,7 @@ func (w *world) merge(object *unstructured.Unstructured, change fields, status b
 	return w.Client.Patch(w.ctx, target, patch)
 }
 
-// provisioned is the status by which infrastructure says that it is there; not, where it takes that back.
+// provisioned is the status with which infrastructure reports whether it is provisioned.
 func (w *world) provisioned(value bool) fields {
 	if w.Contract == version.V1Beta1 {
 		return fields{"ready": value}
@@ -78,7 +78,7 @@ func (w *world) dataCreated(value bool) fields {
 	return fields{"initialization": fields{"dataSecretCreated": value}}
 }
 
-// initialized is the status of a control plane that works. It has no Machines, and says so: a core may refuse to drain and delete Nodes
+// initialized is the status of a working control plane. It reports that it has no Machines: a core may refuse to drain and delete Nodes
 // of a cluster that seems to have no control plane.
 func (w *world) initialized() fields {
 	if w.Contract == version.V1Beta1 {
@@ -87,7 +87,7 @@ func (w *world) initialized() fields {
 	return fields{"initialization": fields{"controlPlaneInitialized": true}, "externalManagedControlPlane": true}
 }
 
-// condition is a list with one condition in the form of the contract.
+// condition returns a list with one condition in the format of the contract.
 func (w *world) condition(name, status, reason, message string) fields {
 	entry := fields{"type": name, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	if reason != "" {
@@ -99,13 +99,13 @@ func (w *world) condition(name, status, reason, message string) fields {
 	return fields{"conditions": []any{entry}}
 }
 
-// site is a Cluster with what its providers have.
+// site is a Cluster with its providers' objects.
 type site struct {
 	cluster      *clusterv1.Cluster
 	infra, plane *unstructured.Unstructured
 }
 
-// declare makes a Cluster with infrastructure and control plane that say nothing yet.
+// declare creates a Cluster with infrastructure and control plane without status.
 func (w *world) declare(change ...func(*clusterv1.Cluster)) *site {
 	s := &site{infra: w.standIn(infraKind, w.id, fields{}), plane: w.standIn(planeKind, w.id, fields{"replicas": int64(1)})}
 	s.cluster = &clusterv1.Cluster{ObjectMeta: w.meta(w.id)}
@@ -120,7 +120,7 @@ func (w *world) declare(change ...func(*clusterv1.Cluster)) *site {
 	return s
 }
 
-// open makes a Cluster that Machines can work in, whose workload cluster the core can reach.
+// open creates a Cluster that is ready for Machines, whose workload cluster the core can reach.
 func (w *world) open(change ...func(*clusterv1.Cluster)) *site {
 	s := w.declare(change...)
 	w.kubeconfig(w.id)
@@ -128,14 +128,14 @@ func (w *world) open(change ...func(*clusterv1.Cluster)) *site {
 	return s
 }
 
-// ready has providers say that a Cluster works.
+// ready reports a working Cluster as providers do.
 func (w *world) ready(s *site) {
 	w.settle(s.infra, fields{"controlPlaneEndpoint": fields{"host": "192.0.2.1", "port": int64(6443)}})
 	w.report(s.infra, w.provisioned(true))
 	w.report(s.plane, w.initialized())
 }
 
-// place is a Machine with what its providers have.
+// place is a Machine with its providers' objects.
 type place struct {
 	machine       *clusterv1.Machine
 	infra, config *unstructured.Unstructured
@@ -144,7 +144,7 @@ type place struct {
 
 func (w *world) providerID(name string) string { return "standin://" + name }
 
-// machine makes a Machine and its providers' objects.
+// machine creates a Machine and its providers' objects.
 func (w *world) machine(name string, change ...func(*clusterv1.Machine)) *place {
 	p := &place{infra: w.standIn(machineKind, name, fields{"size": "small"}), config: w.standIn(configKind, name, fields{"size": "small"})}
 	p.machine = &clusterv1.Machine{ObjectMeta: w.meta(name)}
@@ -160,7 +160,7 @@ func (w *world) machine(name string, change ...func(*clusterv1.Machine)) *place 
 	return p
 }
 
-// boot has providers make the machine, as far as the Node.
+// boot reports a provisioned machine as providers do, and creates its Node.
 func (w *world) boot(p *place) {
 	w.provide(p)
 	p.node = w.node(p.machine.Name, w.providerID(p.machine.Name))
@@ -173,7 +173,7 @@ func (w *world) provide(p *place) {
 	w.report(p.infra, w.provisioned(true))
 }
 
-// node makes a Node as a kubelet does.
+// node creates a Node as a kubelet does.
 func (w *world) node(name, providerID string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Spec.ProviderID = providerID
@@ -189,7 +189,7 @@ func (w *world) node(name, providerID string) *corev1.Node {
 	return node
 }
 
-// read returns the Machine as it is; an empty one if it is gone.
+// read reads the Machine; an empty one if it is gone.
 func (w *world) read(p *place) *clusterv1.Machine {
 	machine := &clusterv1.Machine{}
 	machine.Namespace, machine.Name = p.machine.Namespace, p.machine.Name
@@ -205,7 +205,7 @@ func (w *world) readCluster() *clusterv1.Cluster {
 	return cluster
 }
 
-// current returns a stand-in as it is; an empty one if it is gone.
+// current reads a stand-in; an empty one if it is gone.
 func (w *world) current(object *unstructured.Unstructured) *unstructured.Unstructured {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind())
@@ -215,14 +215,14 @@ func (w *world) current(object *unstructured.Unstructured) *unstructured.Unstruc
 	return now
 }
 
-// belongs says that a Cluster is not among the owners of an object. It need not be the controller: somebody else may be.
+// belongs returns a deviation if a Cluster is not among the owners of an object. Its controller may be another owner.
 func (w *world) belongs(object *unstructured.Unstructured, cluster *clusterv1.Cluster) string {
 	owners := w.current(object).GetOwnerReferences()
 	is := func(o metav1.OwnerReference) bool { return o.Kind == "Cluster" && o.UID == cluster.UID }
 	return when(!slices.ContainsFunc(owners, is), fmt.Sprintf("its owners are %v", owners))
 }
 
-// owned says that a Machine is not the controller owner of an object.
+// owned returns a deviation if a Machine is not the controller owner of an object.
 func (w *world) owned(object *unstructured.Unstructured, machine *clusterv1.Machine) string {
 	controller := metav1.GetControllerOf(w.current(object))
 	if controller == nil || controller.Kind != "Machine" || controller.UID != machine.UID {
@@ -238,7 +238,7 @@ func (w *world) labelled(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// running says that the Machine has not got its Node.
+// running returns a deviation if the Machine does not have its Node.
 func (w *world) running(p *place) string {
 	if got := w.read(p).Status.NodeRef.Name; got != p.node.Name {
 		return fmt.Sprintf("Machine %s has Node %q, not %q", p.machine.Name, got, p.node.Name)

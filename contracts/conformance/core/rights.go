@@ -7,24 +7,24 @@ import (
 	"millwright.dev/contracts/conformance/standin"
 )
 
-// Rights are what the suite's user must be allowed to do: in the namespace of the run, and everywhere. A run that makes its namespace
+// Rights returns the rights that the suite's user needs: in the namespace of the run, and everywhere. A run that creates its namespace
 // itself needs the right to create and delete that, too.
 func Rights() (namespaced, clusterWide []rbacv1.PolicyRule) {
-	// It removes finalizers of what stays too long, of each kind.
-	made := []string{"get", "list", "create", "patch", "delete"}
+	// It removes finalizers that block too long, of each kind.
+	managed := []string{"get", "list", "create", "patch", "delete"}
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
 	namespaced = []rbacv1.PolicyRule{
-		rule(clusterv1.GroupVersion.Group, []string{"clusters", "machines", "machinedeployments", "machinesets"}, made...),
-		rule("", []string{"secrets", "pods"}, made...),
+		rule(clusterv1.GroupVersion.Group, []string{"clusters", "machines", "machinedeployments", "machinesets"}, managed...),
+		rule("", []string{"secrets", "pods"}, managed...),
 		rule("", []string{"pods/status"}, "patch"),
 		rule("coordination.k8s.io", []string{"leases"}, "create", "patch", "delete"),
 	}
 	clusterWide = []rbacv1.PolicyRule{
-		rule("", []string{"nodes"}, append([]string{"watch", "update"}, made...)...),
+		rule("", []string{"nodes"}, append([]string{"watch", "update"}, managed...)...),
 		rule("", []string{"nodes/status"}, "patch"),
-		rule("storage.k8s.io", []string{"volumeattachments"}, made...),
+		rule("storage.k8s.io", []string{"volumeattachments"}, managed...),
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "create", "patch", "delete"),
 		rule("rbac.authorization.k8s.io", []string{"clusterroles"}, "get", "create", "patch", "delete"),
 		rule("coordination.k8s.io", []string{"leases"}, "list"),
@@ -32,7 +32,7 @@ func Rights() (namespaced, clusterWide []rbacv1.PolicyRule) {
 			"list", "create", "delete"),
 	}
 	for _, group := range []string{standin.Group, OlderGroup} {
-		// Who gives rights to a core must have them.
+		// RBAC requires a user to have the rights that it grants.
 		clusterWide = append(clusterWide, rule(group, []string{"*"}, Role().Rules[0].Verbs...))
 	}
 	return namespaced, clusterWide

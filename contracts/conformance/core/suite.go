@@ -31,15 +31,15 @@ import (
 // defaultParallel is how many cases run at once.
 const defaultParallel = 8
 
-// userAgent is how the suite calls itself, and the manager of the fields that it writes.
+// userAgent is the user agent of the suite, and the manager of the fields that it writes.
 const userAgent = "millwright-conformance"
 
-// Cases are those that show whether a core keeps its side.
+// Cases returns the cases for cores.
 func Cases() []conformance.Case[*Env] {
 	return slices.Concat(machineCases(), nodeCases(), deletionCases(), pauseCases(), templateCases(), clusterCases(), hostileCases())
 }
 
-// Suite runs the cases against the core of a management cluster, once as providers of each version of the contract.
+// Suite runs the cases against the core of a management cluster, once for each version of the contract.
 func Suite(ctx context.Context, config *rest.Config, options conformance.RunOptions) (results []report.Result, err error) {
 	env, err := newEnv(config, options)
 	if err != nil {
@@ -47,7 +47,7 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	}
 	cleanup := &cleanup{env: env}
 	defer func() {
-		// Also when the run was interrupted: what is left is to be known.
+		// Also when the run was interrupted: what is left has to be reported.
 		err = stderrors.Join(err, cleanup.run(ctx))
 	}()
 	if err := prepare(ctx, env, cleanup); err != nil {
@@ -69,7 +69,7 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	return results, ctx.Err()
 }
 
-// prepare makes what the cases need. The Lease is the first of it that other runs look at.
+// prepare creates what the cases need: the Lease before anything that other runs might remove.
 func prepare(ctx context.Context, env *Env, cleanup *cleanup) (err error) {
 	if env.Namespace == "" {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(env.Run)}}
@@ -88,7 +88,7 @@ func prepare(ctx context.Context, env *Env, cleanup *cleanup) (err error) {
 	return install(ctx, env)
 }
 
-// namespaceOf names the namespace of a run that makes its own.
+// namespaceOf names the namespace of a run that creates its own.
 func namespaceOf(run string) string { return "conformance-" + run }
 
 func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
@@ -101,16 +101,16 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			return nil, errors.Wrap(err, "making a client")
+			return nil, errors.Wrap(err, "creating a client")
 		}
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = userAgent
-	// What the suite waits for is the core's time, not the suite's.
+	// Timeouts measure the core, not the suite's rate limit.
 	own.QPS = -1
 	c, err := client.NewWithWatch(own, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client")
+		return nil, errors.Wrap(err, "creating a client")
 	}
 	env := &Env{
 		Client: writes.Finished(c), Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits,
@@ -122,7 +122,7 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 	return env, nil
 }
 
-// newRun makes the ID of a run.
+// newRun returns the ID of a run.
 func newRun() string {
 	id := make([]byte, 3)
 	_, _ = rand.Read(id)

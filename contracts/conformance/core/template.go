@@ -18,7 +18,7 @@ func templateCases() []conformance.Case[*Env] {
 	return []conformance.Case[*Env]{scenario("Templates", ids, templates)}
 }
 
-// template makes a template of a kind.
+// template creates a template of a kind.
 func (w *world) template(kind string) {
 	object := w.standIn(kind+clusterv1.TemplateSuffix, w.id, fields{"template": fields{
 		"metadata": fields{"labels": fields{"inner": "label"}, "annotations": fields{"inner": "annotation"}},
@@ -30,7 +30,7 @@ func (w *world) template(kind string) {
 	w.create(object)
 }
 
-// set makes a MachineSet.
+// set creates a MachineSet.
 func (w *world) set(replicas int32) *clusterv1.MachineSet {
 	w.template(machineKind)
 	w.template(configKind)
@@ -46,7 +46,7 @@ func (w *world) set(replicas int32) *clusterv1.MachineSet {
 	return set
 }
 
-// clones watches for the first versions of what is made from templates; the channel has one of each kind.
+// clones watches for the first version of an object of a kind that is created from the template.
 func (w *world) clones(kind string) func() (*unstructured.Unstructured, bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(groupVersion(w.Contract).WithKind(kind + "List"))
@@ -67,7 +67,7 @@ func (w *world) clones(kind string) func() (*unstructured.Unstructured, bool) {
 						return ""
 					}
 				default:
-					return "nothing was made"
+					return "nothing was created"
 				}
 			}
 		})
@@ -79,10 +79,10 @@ func templates(w *world) {
 	w.open()
 	infras, configs := w.clones(machineKind), w.clones(configKind)
 	set := w.set(1)
-	infra, made := infras()
+	infra, created := infras()
 	config, also := configs()
-	if !made || !also {
-		w.stop("nothing was made from the templates that says so by annotation or label")
+	if !created || !also {
+		w.stop("nothing was created that names the templates in an annotation or label")
 	}
 	spec, from, owner, named := "", "", "", ""
 	for _, object := range []*unstructured.Unstructured{infra, config} {
@@ -106,12 +106,12 @@ func templates(w *world) {
 			}
 		}
 	}
-	w.check("CO-030", "what is made has spec, labels and annotations of spec.template, and none of the template's own", spec)
-	w.check("CO-031", "annotations say from which template it is made", from)
-	w.check("CO-032", "it has the name of its Machine", named)
-	w.check("CO-033", "it has an owner in its first version", owner)
+	w.check("CO-030", "created objects have spec, labels and annotations of spec.template, and none of the template's own", spec)
+	w.check("CO-031", "annotations name the template", from)
+	w.check("CO-032", "created objects have the name of their Machine", named)
+	w.check("CO-033", "created objects have an owner in their first version", owner)
 	w.change(set, func() { set.Spec.Template.Labels["from-set"] = "after" })
-	w.check("CO-034", "a changed label of the MachineSet's template gets to what exists", w.soon(func() string {
+	w.check("CO-034", "a changed label of the MachineSet's template is propagated to existing objects", w.soon(func() string {
 		for _, object := range []*unstructured.Unstructured{infra, config} {
 			if got := w.current(object).GetLabels()["from-set"]; got != "after" {
 				return fmt.Sprintf("label from-set of %s is %q", object.GetKind(), got)

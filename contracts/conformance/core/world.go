@@ -19,7 +19,7 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// world is what a case has for itself: a Cluster with its Machines, and what may be said of rules.
+// world is the state of one case: a Cluster with its Machines, and the findings.
 type world struct {
 	*Env
 	ctx context.Context
@@ -28,7 +28,7 @@ type world struct {
 	id string
 }
 
-// scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
+// scenario returns a case. Rules without a finding are skipped, with the reason why the case ended early.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
 	look := func(ctx context.Context, t *conformance.T, env *Env) {
 		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
@@ -43,7 +43,7 @@ func (w *world) stop(reason string, args ...any) {
 	w.t.Stop("%s", w.plain(fmt.Sprintf(reason, args...)))
 }
 
-// plain is a text as every run has it, so that reports of two can be compared. The log has the names themselves.
+// plain returns a text that is the same in every run, so that reports can be compared. The log has the real names.
 func (w *world) plain(text string) string {
 	pairs := []string{w.id, "{name}"}
 	if strings.Contains(w.Namespace, w.Run) {
@@ -52,10 +52,10 @@ func (w *world) plain(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// must ends the case if the suite cannot do its part.
+// must ends the case if a request of the suite failed.
 func (w *world) must(err error, doing string) {
 	if err != nil {
-		w.stop("the suite was refused %s: %v", doing, err)
+		w.stop("the suite failed %s: %v", doing, err)
 	}
 }
 
@@ -71,14 +71,14 @@ func (w *world) check(rule rules.ID, expected, deviation string) bool {
 	return deviation == ""
 }
 
-// need ends the case where a deviation keeps it from what it is about; other cases are about that.
+// need ends the case if a precondition does not hold, which other cases verify.
 func (w *world) need(deviation string) {
 	if deviation != "" {
-		w.stop("the core did not come as far: %s", deviation)
+		w.stop("the core did not reach the start of this case: %s", deviation)
 	}
 }
 
-// soon looks until nothing deviates, at most for the time in which a core reacts, and returns what deviates still.
+// soon polls until nothing deviates, at most for the time in which a core has to react, and returns what still deviates.
 func (w *world) soon(look func() string) string {
 	return w.within(w.Timeouts.React.Duration, look)
 }
@@ -97,7 +97,7 @@ func (w *world) within(limit time.Duration, look func() string) string {
 	}
 }
 
-// quiet looks for the time of Quiet, and returns what deviates first.
+// quiet polls for the time of Quiet, and returns the first deviation.
 func (w *world) quiet(look func() string) string {
 	for deadline := time.Now().Add(w.Timeouts.Quiet.Duration); time.Now().Before(deadline); w.pause() {
 		if deviation := look(); deviation != "" {
@@ -128,7 +128,7 @@ func (w *world) create(object client.Object) {
 	w.must(w.Client.Create(w.ctx, object), fmt.Sprintf("to create %T %s", object, object.GetName()))
 }
 
-// change patches an object as it is now.
+// change reads and patches an object.
 func (w *world) change(object client.Object, apply func()) {
 	w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object), "to read "+object.GetName())
 	before, _ := object.DeepCopyObject().(client.Object)
@@ -141,14 +141,14 @@ func (w *world) remove(object client.Object, options ...client.DeleteOption) {
 	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, object, options...)), "to delete "+object.GetName())
 }
 
-// gone says that an object is there still.
+// gone returns a deviation if an object still exists.
 func (w *world) gone(object client.Object) string {
 	current, _ := object.DeepCopyObject().(client.Object)
-	return when(w.get(current), fmt.Sprintf("%T %s is there still", object, object.GetName()))
+	return when(w.get(current), fmt.Sprintf("%T %s still exists", object, object.GetName()))
 }
 
-// get reads an object, and reports whether it is there. What the API server says of it counts, and not that it did not answer: then it is
-// asked again, and the case ends when that lasts.
+// get reads an object, and reports whether it exists. Failed requests are
+// retried, and end the case when they persist.
 func (w *world) get(object client.Object) bool {
 	for begin := time.Now(); ; {
 		err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)
@@ -165,7 +165,7 @@ func (w *world) get(object client.Object) bool {
 	}
 }
 
-// staying says that an object is gone, or deleted.
+// staying returns a deviation if an object is gone, or deleted.
 func (w *world) staying(object client.Object) string {
 	current, _ := object.DeepCopyObject().(client.Object)
 	if !w.get(current) {
@@ -177,7 +177,7 @@ func (w *world) staying(object client.Object) string {
 	return ""
 }
 
-// deleted says that an object is there and not deleted.
+// deleted returns a deviation if an object exists and is not deleted.
 func (w *world) deleted(object client.Object) string {
 	if w.staying(object) == "" {
 		return object.GetName() + " is not deleted"
@@ -185,7 +185,7 @@ func (w *world) deleted(object client.Object) string {
 	return ""
 }
 
-// target is the kubeconfig by which the core reaches the management cluster as the workload cluster.
+// target is the kubeconfig with which the core reaches the management cluster as the workload cluster.
 func (w *world) target() ([]byte, error) {
 	if len(w.TargetKubeconfig) > 0 {
 		return w.TargetKubeconfig, nil
@@ -193,17 +193,17 @@ func (w *world) target() ([]byte, error) {
 	return kubeconfigOf(w.Config)
 }
 
-// kubeconfig makes the Secret by which the core reaches the workload cluster.
+// kubeconfig creates the Secret with which the core reaches the workload cluster.
 func (w *world) kubeconfig(cluster string) *corev1.Secret {
 	content, err := w.target()
-	w.must(err, "to make a kubeconfig")
+	w.must(err, "to create a kubeconfig")
 	return w.kubeconfigSecret(cluster, content)
 }
 
-// nowhere makes that Secret with the address of a server that there is not.
+// nowhere creates that Secret with an address at which no server listens.
 func (w *world) nowhere() *corev1.Secret {
 	content, err := kubeconfigOf(&rest.Config{Host: "https://127.0.0.1:1"})
-	w.must(err, "to make a kubeconfig")
+	w.must(err, "to create a kubeconfig")
 	return w.kubeconfigSecret(w.id, content)
 }
 
@@ -215,7 +215,7 @@ func (w *world) kubeconfigSecret(cluster string, content []byte) *corev1.Secret 
 	return secret
 }
 
-// kubeconfigOf makes a kubeconfig without references to files, which the core has not.
+// kubeconfigOf returns a kubeconfig without references to files, which the core does not have.
 func kubeconfigOf(config *rest.Config) ([]byte, error) {
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {

@@ -34,7 +34,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"a probe without host":  {good, "--probe: \"nowhere\" is not an HTTP URL", []string{"--sample", from, "--probe", "nowhere"}},
 		"a field of nobody":     {good, `unknown field "spec.instanceTyp"`, []string{"--sample", file(t, "aws.yaml", wrong)}},
 		"a field of no Machine": {good, `unknown field "failuredomain"`, []string{"--sample", file(t, "m.yaml", strings.Replace(sample, "failureD", "failured", 1))}},
-		"a kind of nobody":      {good, "reading the definition of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
+		"a kind of nobody":      {good, "reading the CRD of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
 		"not of this profile":   {good, "--target-kubeconfig is not a flag for profile inframachine", []string{"--sample", from, "--target-kubeconfig", good}},
 		"a sample for a core":   {good, "--sample is not a flag for profile core", []string{"--profile", "core", "--sample", from}},
 		"a probe for a core":    {good, "--probe is not a flag for profile core", []string{"--profile", "core", "--probe", notFound.URL}},
