@@ -1,6 +1,6 @@
-// Package bootstrapconfig reads what the contract makes a bootstrap provider say about the bootstrap
-// data of a machine. The core reads bootstrap objects through this package only. The rules, BC-001 and
-// on, are in ../README.md.
+// Package bootstrapconfig reads what a bootstrap provider reports about the bootstrap data of a machine
+// by the contract. The core reads bootstrap objects through this package only. The rules, from BC-001,
+// are in README.md.
 package bootstrapconfig
 
 import (
@@ -22,10 +22,10 @@ var (
 // Accessor reads a bootstrap config by one version of the contract.
 type Accessor struct{ contract version.Contract }
 
-// At returns the accessor for a contract version; every other value than V1Beta1 means V1Beta2.
+// At returns the accessor for a contract version; every value other than V1Beta1 means V1Beta2.
 func At(contract version.Contract) Accessor { return Accessor{contract: contract} }
 
-// DataSecretCreatedPath is the field that says that the data Secret exists (BC-002).
+// DataSecretCreatedPath is the field that reports that the data Secret exists (BC-002).
 func (a Accessor) DataSecretCreatedPath() field.Path {
 	if a.contract == version.V1Beta1 {
 		return field.Path{"status", "ready"}
@@ -44,7 +44,7 @@ func (Accessor) DataSecretName(obj *unstructured.Unstructured) (string, error) {
 	return dataSecretName.Text(obj)
 }
 
-// NodeName returns the name that the machine's Node will have, "" when the provider does not say (BC-007).
+// NodeName returns the name that the machine's Node will have, "" when the provider does not report it (BC-007).
 func (Accessor) NodeName(obj *unstructured.Unstructured) (string, error) {
 	return nodeName.Text(obj)
 }
@@ -54,7 +54,7 @@ func (Accessor) Ready(obj *unstructured.Unstructured) (*metav1.Condition, error)
 	return field.Condition(obj, clusterv1.ReadyCondition)
 }
 
-// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Failure returns a failure that the provider reports as terminal; both are "" when there is none.
 // Only the older contract has it (BC-005).
 func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
 	if a.contract != version.V1Beta1 {
@@ -68,9 +68,9 @@ func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error
 	return field.Condition(obj, clusterv1.PausedCondition)
 }
 
-// LostReasons are the reasons of the condition Ready of a bootstrap config that is not True by which a Machine without a Node is
-// unhealthy (BC-008), with for how long it must have been so: a machine that has booted before may still join.
+// LostReasons are the reasons of a condition Ready that is not True which make the Machine of a bootstrap config, if it has no Node,
+// unhealthy (BC-008), each with how long it must last: a machine that has booted before may still join.
 var LostReasons = map[string]time.Duration{
-	// The bootstrap data are gone or have expired, and are not made again.
+	// The bootstrap data are gone or have expired, and are not created again.
 	"DataSecretLost": 10 * time.Minute,
 }

@@ -1,5 +1,5 @@
-// Package controlplane reads what the contract makes a control plane provider say.
-// Rules CP-001 and on are in ../README.md.
+// Package controlplane reads what a control plane provider reports by the contract.
+// The rules, from CP-001, are in README.md.
 package controlplane
 
 import (
@@ -19,10 +19,10 @@ var (
 // Accessor reads a control plane by one version of the contract.
 type Accessor struct{ contract version.Contract }
 
-// At returns the accessor for a contract version; every other value than V1Beta1 means V1Beta2.
+// At returns the accessor for a contract version; every value other than V1Beta1 means V1Beta2.
 func At(contract version.Contract) Accessor { return Accessor{contract: contract} }
 
-// InitializedPath is the field that says that the API server takes requests (CP-001).
+// InitializedPath is the field that reports that the API server accepts requests (CP-001).
 func (a Accessor) InitializedPath() field.Path {
 	if a.contract == version.V1Beta1 {
 		return field.Path{"status", "initialized"}
@@ -30,18 +30,18 @@ func (a Accessor) InitializedPath() field.Path {
 	return field.Path{"status", "initialization", "controlPlaneInitialized"}
 }
 
-// Initialized reports whether the API server has taken requests once; false while the field is absent.
+// Initialized reports whether the API server has ever accepted requests; false while the field is absent.
 func (a Accessor) Initialized(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.InitializedPath().Bool(obj)
 	return value, err
 }
 
-// ControlPlaneEndpoint returns where the API server answers, the zero value until known (CP-002).
+// ControlPlaneEndpoint returns the endpoint of the API server, the zero value until known (CP-002).
 func (Accessor) ControlPlaneEndpoint(obj *unstructured.Unstructured) (clusterv1.APIEndpoint, error) {
 	return controlPlaneEndpoint.Endpoint(obj)
 }
 
-// ExternallyManaged says that no Machine stands behind the control plane (CP-003).
+// ExternallyManaged reports whether the control plane has no Machines (CP-003).
 func (Accessor) ExternallyManaged(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := externalManagedControl.Bool(obj)
 	return value, err
@@ -62,7 +62,7 @@ func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error
 	return field.Condition(obj, clusterv1.PausedCondition)
 }
 
-// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Failure returns a failure that the provider reports as terminal; both are "" when there is none.
 // Only the older contract has it (CP-012).
 func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
 	if a.contract != version.V1Beta1 {

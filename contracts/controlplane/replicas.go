@@ -21,9 +21,9 @@ var (
 	updatedReplicas     = field.Path{"status", "updatedReplicas"}
 )
 
-// Replicas returns how many instances of the control plane there are, as its provider counts them; nil where it does not
-// count at all. A number that it does not report is nil (CP-007). In the older contract a provider reports how many are not
-// available, of those that it shall have.
+// Replicas returns how many instances the control plane has, as its provider reports them; nil where it reports no counters
+// at all. A number that it does not report is nil (CP-007). In the older contract a provider reports how many of the desired ones
+// are unavailable.
 func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterControlPlaneStatus, error) {
 	upToDate := upToDateReplicas
 	if a.contract == version.V1Beta1 {
@@ -61,16 +61,16 @@ func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterCo
 	}
 	counted.Versions = versions
 	if counted.DesiredReplicas == nil && counted.Replicas == nil && counted.ReadyReplicas == nil && len(versions) == 0 {
-		return nil, nil // Not to count is no error.
+		return nil, nil // Counters are optional.
 	}
 	return counted, nil
 }
 
-// number is nil where the field is absent. What does not fit is cut off: it is a number to show.
+// number is nil where the field is absent. A number that does not fit is truncated: it is only displayed.
 func number(obj *unstructured.Unstructured, path field.Path) (*int32, error) {
 	last := len(path) - 1
 	if parent, err := path[:last].Object(obj); err != nil || parent[path[last]] == nil {
-		return nil, nil //nolint:nilerr // What is no object on the way is reported by those who need it.
+		return nil, nil //nolint:nilerr // Other readers report a parent that is not an object.
 	}
 	value, err := path.Integer(obj)
 	if err != nil {

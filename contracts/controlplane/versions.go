@@ -12,7 +12,7 @@ var (
 	statusVersions = field.Path{"status", "versions"}
 )
 
-// Version returns the Kubernetes version that the control plane shall have, "" where it does not say (CP-005).
+// Version returns the desired Kubernetes version of the control plane, "" where it is not set (CP-005).
 func (Accessor) Version(obj *unstructured.Unstructured) (string, error) {
 	return specVersion.Text(obj)
 }

@@ -15,7 +15,7 @@ import (
 var failureDomains = field.Path{"status", "failureDomains"}
 
 // FailureDomains returns where machines can be placed so that they do not fail together, sorted by name; nil when the
-// provider does not say (IC-004). The older contract has an object whose keys are the names, the newer one a list.
+// provider reports none (IC-004). The older contract has an object whose keys are the names, the newer one a list.
 func (a Accessor) FailureDomains(obj *unstructured.Unstructured) ([]clusterv1.FailureDomain, error) {
 	var domains []clusterv1.FailureDomain
 	if a.contract == version.V1Beta1 {

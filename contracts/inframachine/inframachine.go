@@ -1,6 +1,6 @@
-// Package inframachine reads what the contract makes an infrastructure provider say about a machine.
-// The core reads infrastructure objects through this package only. The rules, IM-001 and on, are in
-// ../README.md.
+// Package inframachine reads what an infrastructure provider reports about a machine by the contract.
+// The core reads infrastructure objects through this package only. The rules, from IM-001, are in
+// README.md.
 package inframachine
 
 import (
@@ -23,10 +23,10 @@ var (
 // Accessor reads an infrastructure machine by one version of the contract.
 type Accessor struct{ contract version.Contract }
 
-// At returns the accessor for a contract version; every other value than V1Beta1 means V1Beta2.
+// At returns the accessor for a contract version; every value other than V1Beta1 means V1Beta2.
 func At(contract version.Contract) Accessor { return Accessor{contract: contract} }
 
-// ProvisionedPath is the field that says that the machine exists and runs (IM-003).
+// ProvisionedPath is the field that reports that the machine exists and runs (IM-003).
 func (a Accessor) ProvisionedPath() field.Path {
 	if a.contract == version.V1Beta1 {
 		return field.Path{"status", "ready"}
@@ -34,7 +34,7 @@ func (a Accessor) ProvisionedPath() field.Path {
 	return field.Path{"status", "initialization", "provisioned"}
 }
 
-// Provisioned reports whether the provider has finished making the machine; false while the field is absent.
+// Provisioned reports whether the provider has provisioned the machine; false while the field is absent.
 func (a Accessor) Provisioned(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.ProvisionedPath().Bool(obj)
 	return value, err
@@ -45,8 +45,8 @@ func (Accessor) ProviderID(obj *unstructured.Unstructured) (string, error) {
 	return providerID.Text(obj)
 }
 
-// FailureDomain returns where the machine was placed, "" when the provider does not say (IM-005).
-// The status is authoritative; the spec is read for providers of the older form.
+// FailureDomain returns where the machine was placed, "" when the provider does not report it (IM-005).
+// The status is authoritative; the spec is read for providers of the older contract.
 func (Accessor) FailureDomain(obj *unstructured.Unstructured) (string, error) {
 	domain, err := statusFailureDomain.Text(obj)
 	if err != nil || domain != "" {
@@ -55,20 +55,20 @@ func (Accessor) FailureDomain(obj *unstructured.Unstructured) (string, error) {
 	return specFailureDomain.Text(obj)
 }
 
-// ChosenFailureDomain returns where the older form of the contract says that the machine was placed, which the Machine's
-// spec takes over, "" when the provider does not say (IM-005).
+// ChosenFailureDomain returns where a provider of the older contract has placed the machine, which the Machine's
+// spec copies, "" when the provider does not report it (IM-015).
 func (Accessor) ChosenFailureDomain(obj *unstructured.Unstructured) (string, error) {
 	return specFailureDomain.Text(obj)
 }
 
-// Interruptible reports whether the cloud may take the machine away at any time, as it may a spot instance (IM-006).
+// Interruptible reports whether the cloud may reclaim the machine at any time, as with a spot instance (IM-006).
 func (Accessor) Interruptible(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := interruptible.Bool(obj)
 	return value, err
 }
 
 // Addresses returns the machine's addresses in the provider's order (IM-004). An entry without type or
-// address is left out.
+// address is omitted.
 func (Accessor) Addresses(obj *unstructured.Unstructured) (clusterv1.MachineAddresses, error) {
 	list, err := addresses.List(obj)
 	if err != nil {
@@ -96,7 +96,7 @@ func (Accessor) Ready(obj *unstructured.Unstructured) (*metav1.Condition, error)
 	return field.Condition(obj, clusterv1.ReadyCondition)
 }
 
-// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Failure returns a failure that the provider reports as terminal; both are "" when there is none.
 // Only the older contract has it (IM-008).
 func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
 	if a.contract != version.V1Beta1 {

@@ -12,8 +12,8 @@ var capacity = field.Path{"status", "capacity"}
 // TemplateAccessor reads the template of infrastructure machines; both versions of the contract have the same fields.
 type TemplateAccessor struct{}
 
-// Capacity returns which resources the machines have, by which the cluster autoscaler scales from zero; nil when the template does not
-// say (IT-007). A quantity that cannot be read is an error that names object and resource.
+// Capacity returns the resources of the machines, which the cluster autoscaler needs to scale from zero; nil when the template does not
+// report them (IT-007). A quantity that cannot be read is an error that names object and resource.
 func (TemplateAccessor) Capacity(obj *unstructured.Unstructured) (corev1.ResourceList, error) {
 	values, err := capacity.Object(obj)
 	if err != nil {
@@ -36,12 +36,12 @@ func (TemplateAccessor) Capacity(obj *unstructured.Unstructured) (corev1.Resourc
 	return resources, nil
 }
 
-// Architecture returns the architecture of the machines, such as arm64, "" when the template does not say (IT-008).
+// Architecture returns the architecture of the machines, such as arm64, "" when the template does not report it (IT-008).
 func (TemplateAccessor) Architecture(obj *unstructured.Unstructured) (string, error) {
 	return field.Path{"status", "nodeInfo", "architecture"}.Text(obj)
 }
 
-// OperatingSystem returns the operating system of the machines, such as linux, "" when the template does not say (IT-009).
+// OperatingSystem returns the operating system of the machines, such as linux, "" when the template does not report it (IT-009).
 func (TemplateAccessor) OperatingSystem(obj *unstructured.Unstructured) (string, error) {
 	return field.Path{"status", "nodeInfo", "operatingSystem"}.Text(obj)
 }

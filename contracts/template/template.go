@@ -1,4 +1,4 @@
-// Package template makes objects from their templates: an infrastructure machine from an infrastructure
+// Package template creates objects from their templates: an infrastructure machine from an infrastructure
 // machine template, a bootstrap config from a bootstrap config template. The rules are TP-001 to TP-005 in
 // README.md.
 package template
@@ -14,13 +14,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Suffix ends the kind of every template; without it, it is the kind of what is made from it.
+// Suffix is the suffix of the kind of every template; without it, it is the kind that is created from it.
 const Suffix = clusterv1.TemplateSuffix
 
-// lastApplied is kubectl's memory of the template itself, which would be wrong on anything made from it.
+// lastApplied is kubectl's record of the template itself, which would be wrong on an object created from it.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// ShapeError says that an object cannot serve as a template. It goes away when the object is corrected.
+// ShapeError means that an object cannot serve as a template. It is resolved when the object is corrected.
 type ShapeError struct {
 	// Kind, Namespace and Name are those of the object.
 	Kind, Namespace, Name string
@@ -33,19 +33,19 @@ func (e *ShapeError) Error() string {
 	return fmt.Sprintf("%s %s/%s cannot serve as a template: %s", e.Kind, e.Namespace, e.Name, e.Message)
 }
 
-// Options say what the new object is like besides what its template says.
+// Options set what the new object has in addition to its template.
 type Options struct {
 	// Name is the name of the new object. Its namespace is that of the template.
 	Name string
 	// ClusterName becomes the label cluster.x-k8s.io/cluster-name.
 	ClusterName string
-	// Labels and Annotations are set over those in the template.
+	// Labels and Annotations override those in the template.
 	Labels, Annotations map[string]string
 	// Owner becomes the only owner reference.
 	Owner metav1.OwnerReference
 }
 
-// Clone makes an object from a template, without sending it anywhere. It returns a *ShapeError when the
+// Clone returns an object built from a template, without creating it. It returns a *ShapeError when the
 // template has no spec.template or one that cannot be read. The template is not modified, nothing is shared.
 func Clone(from *unstructured.Unstructured, options Options) (*unstructured.Unstructured, error) {
 	shapeError := func(format string, args ...any) error {
@@ -88,8 +88,8 @@ func Clone(from *unstructured.Unstructured, options Options) (*unstructured.Unst
 	return to, nil
 }
 
-// KindOf returns the kind of what is made from templates of a kind. It fails for kinds that do not end in
-// Template, since what is made would be of the template's own kind.
+// KindOf returns the kind of the objects created from templates of a kind. It fails for kinds that do not end in
+// Template, since the objects would be of the template's own kind.
 func KindOf(templateKind string) (string, error) {
 	kind, ok := strings.CutSuffix(templateKind, Suffix)
 	if !ok || kind == "" {

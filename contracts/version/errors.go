@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NoCRDError says that a referenced kind is not installed. It goes away when the provider is
+// NoCRDError means that a referenced kind is not installed. It is resolved when the provider is
 // installed, so callers wait for the CRD instead of retrying.
 type NoCRDError struct {
-	// GroupKind is the kind that was asked for.
+	// GroupKind is the requested kind.
 	GroupKind schema.GroupKind
 	// CRD is the name under which its CustomResourceDefinition was looked up.
 	CRD string
@@ -24,7 +24,7 @@ func (e *NoCRDError) Error() string {
 	)
 }
 
-// NoContractError says that a kind is installed but declares no contract version that is known here.
+// NoContractError means that a kind is installed but declares no known contract version.
 type NoContractError struct {
 	// GroupKind is the kind that was asked for.
 	GroupKind schema.GroupKind

@@ -1,6 +1,6 @@
-// Package version finds out which version of the contract a provider's kind keeps, and which API
-// version of that kind to talk to. Both follow from labels on the kind's CustomResourceDefinition,
-// so references in core objects need no version (rules CV-001 to CV-004 in ../README.md).
+// Package version finds out which version of the contract a provider's kind implements, and which API
+// version of that kind to use. Both follow from labels on the kind's CustomResourceDefinition,
+// so references in core objects need no version (rules CV-001 to CV-004 in ../rules/README.md).
 package version
 
 import (
@@ -35,7 +35,7 @@ var preferred = []Contract{V1Beta2, V1Beta1}
 // provider was installed after an object that refers to it.
 var CRDKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Label returns the CRD label that lists the API versions which keep the given contract,
+// Label returns the CRD label that lists the API versions which implement the given contract,
 // for example `cluster.x-k8s.io/v1beta2`.
 func Label(contract Contract) string {
 	return clusterv1.GroupVersion.Group + "/" + string(contract)
@@ -46,26 +46,26 @@ func CRDName(gk schema.GroupKind) string {
 	return capicontract.CalculateCRDName(gk.Group, gk.Kind)
 }
 
-// Resolved says how to talk to a provider's kind.
+// Resolved is how to use a provider's kind.
 type Resolved struct {
-	// GVK is the kind with the newest of its API versions that keep Contract.
+	// GVK is the kind with the newest of its API versions that implement Contract.
 	GVK schema.GroupVersionKind
 	// Contract is the newest contract version that both the kind and this module know.
 	Contract Contract
-	// UID is that of the CRD: one that replaces another of its name has none of the objects of that.
+	// UID is that of the CRD: one that replaces another of the same name has none of its objects.
 	UID types.UID
 }
 
-// Resolver answers from the metadata of CRDs.
+// Resolver reads the metadata of CRDs.
 type Resolver struct {
-	// Reader gets PartialObjectMetadata of CRDs. Hand in a reader with a cache: the resolver is asked
-	// several times in each reconcile and keeps nothing itself.
+	// Reader gets PartialObjectMetadata of CRDs. Pass a reader with a cache: the resolver is called
+	// several times in each reconcile and caches nothing itself.
 	Reader client.Reader
 }
 
 // Resolve returns the API version and contract for a kind. It returns *NoCRDError when no CRD of the
 // prescribed name exists, *NoContractError when the CRD carries no label of a known contract, and any
-// other error when the API server could not be asked.
+// other error when the request to the API server failed.
 func (r *Resolver) Resolve(ctx context.Context, gk schema.GroupKind) (Resolved, error) {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(CRDKind)
@@ -84,7 +84,7 @@ func (r *Resolver) Resolve(ctx context.Context, gk schema.GroupKind) (Resolved, 
 	return resolved, nil
 }
 
-// FromLabels is the pure part of Resolve: it concludes from the labels of the CRD alone, and leaves out its UID.
+// FromLabels is the pure part of Resolve: it uses the labels of the CRD alone, and leaves UID empty.
 func FromLabels(gk schema.GroupKind, labels map[string]string) (Resolved, error) {
 	for _, contract := range preferred {
 		if newest := newestOf(labels[Label(contract)]); newest != "" {

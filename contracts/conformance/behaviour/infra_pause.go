@@ -62,7 +62,7 @@ func (w *world) pauses(rule rules.ID, while string, pause func(bool)) {
 		w.fail(rule, expected, deviation)
 		return
 	}
-	w.pass(rule, "nothing was created, and nothing terminated on deletion, in %s each while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
+	w.pass(rule, "nothing was created, nor terminated on deletion, in %s each while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
 	pause(false)
 	w.check(w.awaitGone(w.Timeouts.Delete.Duration), "IM-029", "the machine is launched, and terminated on deletion, once a pause has ended",
 		fmt.Sprintf("launched after a pause; gone after a pause within %s: %t", w.Timeouts.Delete.Duration, w.object() == nil))
