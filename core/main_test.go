@@ -37,7 +37,7 @@ func TestOptions(t *testing.T) {
 	tests := []struct {
 		name      string
 		arguments []string
-		problem   string
+		wantErr   string
 	}{
 		{"none", nil, ""},
 		{"those of upstream that mean nothing here", []string{
@@ -57,11 +57,11 @@ func TestOptions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			err := newOptions().parse(pflag.NewFlagSet("core", pflag.ContinueOnError), test.arguments)
-			if test.problem == "" {
+			if test.wantErr == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 		})
 	}
 }

@@ -19,8 +19,8 @@ import (
 const (
 	// syncedLabel goes from Machines to Nodes.
 	syncedLabel = clusterv1.ManagedNodeLabelDomain + "/team"
-	// ticket is what the policy says that refuses it.
-	ticket = "labels need a ticket"
+	// refusal is the message of the policy that refuses it.
+	refusal = "labels need an approval"
 )
 
 // TestARolloutWaitsForNodesThatAreRefused: a policy of the target cluster refuses a label of new Nodes, so that they keep the
@@ -53,7 +53,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 		for _, machine := range c.machines(t, g) {
 			if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition); found != nil && found.Reason == "NodeSyncFailed" {
 				g.Expect(old).NotTo(HaveKey(machine.UID))
-				g.Expect(found.Message).To(ContainSubstring(ticket))
+				g.Expect(found.Message).To(ContainSubstring(refusal))
 				refused++
 			}
 		}
@@ -61,7 +61,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
 		ready := meta.FindStatusCondition(deployment.Status.Conditions, clusterv1.MachineDeploymentMachinesReadyCondition)
 		g.Expect(ready).NotTo(BeNil())
-		g.Expect(ready.Message).To(ContainSubstring(ticket))
+		g.Expect(ready.Message).To(ContainSubstring(refusal))
 		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(three)))
 	}).WithTimeout(timeout).Should(Succeed())
 	g.Consistently(func(g Gomega) {
@@ -130,7 +130,7 @@ func (c *running) refuseNewLabels(t *testing.T) (allow func()) {
 			},
 		}}},
 		Validations: []admissionregistrationv1.Validation{{
-			Expression: "!(" + has("object") + ") || oldObject != null && (" + has("oldObject") + ")", Message: ticket,
+			Expression: "!(" + has("object") + ") || oldObject != null && (" + has("oldObject") + ")", Message: refusal,
 		}},
 	}}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{

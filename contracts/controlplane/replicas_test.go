@@ -24,7 +24,7 @@ func TestReplicas(t *testing.T) {
 		contract     version.Contract
 		spec, status map[string]any
 		want         *clusterv1.ClusterControlPlaneStatus
-		problem      string
+		wantErr      string
 	}{
 		"silent": {contract: version.V1Beta2},
 		"all": {contract: version.V1Beta2, spec: map[string]any{"replicas": int64(3)}, status: all, want: &clusterv1.ClusterControlPlaneStatus{
@@ -38,15 +38,15 @@ func TestReplicas(t *testing.T) {
 		"more unavailable than wanted": {contract: version.V1Beta1, spec: map[string]any{"replicas": int64(1)}, status: map[string]any{"unavailableReplicas": int64(2)},
 			want: &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: ptr.To[int32](1), AvailableReplicas: ptr.To[int32](0)}},
 		"none yet":    {contract: version.V1Beta2, spec: map[string]any{"replicas": int64(1)}, want: &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: ptr.To[int32](1)}},
-		"not a count": {contract: version.V1Beta2, status: map[string]any{"replicas": "three"}, problem: "status.replicas must be an integer"},
+		"not a count": {contract: version.V1Beta2, status: map[string]any{"replicas": "three"}, wantErr: "status.replicas must be an integer"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			obj := &unstructured.Unstructured{Object: map[string]any{"kind": "TestControlPlane", "spec": test.spec, "status": test.status}}
 			got, err := controlplane.At(test.contract).Replicas(obj)
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

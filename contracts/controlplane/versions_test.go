@@ -26,17 +26,17 @@ func TestVersions(t *testing.T) {
 		spec, status map[string]any
 		version      string
 		versions     []string
-		problem      string
+		wantErr      string
 	}{
 		"silent":           {},
 		"only wanted":      {spec: map[string]any{"version": "v1.36.3"}, version: "v1.36.3"},
 		"one":              {status: map[string]any{"version": "v1.36.3"}, versions: []string{"v1.36.3"}},
 		"several":          {status: map[string]any{"version": "v1.35.0", "versions": entries("v1.35.0", "v1.36.3")}, versions: []string{"v1.35.0", "v1.36.3"}},
 		"an empty list":    {status: map[string]any{"version": "v1.35.0", "versions": []any{}}, versions: []string{"v1.35.0"}},
-		"no text":          {spec: map[string]any{"version": int64(1)}, problem: "spec.version must be a string"},
-		"no text, status":  {status: map[string]any{"version": int64(1)}, problem: "status.version must be a string"},
-		"no list":          {status: map[string]any{"versions": "v1"}, problem: "status.versions must be a list"},
-		"no text in entry": {status: map[string]any{"versions": entries(int64(2))}, problem: "status.versions[0].version must be a string"},
+		"no text":          {spec: map[string]any{"version": int64(1)}, wantErr: "spec.version must be a string"},
+		"no text, status":  {status: map[string]any{"version": int64(1)}, wantErr: "status.version must be a string"},
+		"no list":          {status: map[string]any{"versions": "v1"}, wantErr: "status.versions must be a list"},
+		"no text in entry": {status: map[string]any{"versions": entries(int64(2))}, wantErr: "status.versions[0].version must be a string"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,11 +44,11 @@ func TestVersions(t *testing.T) {
 			obj := object(test.spec, test.status)
 			wanted, err := at.Version(obj)
 			versions, errStatus := at.StatusVersions(obj)
-			if test.problem != "" {
+			if test.wantErr != "" {
 				if err == nil {
 					err = errStatus
 				}
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

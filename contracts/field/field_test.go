@@ -91,7 +91,7 @@ func TestCondition(t *testing.T) {
 		name    string
 		status  any
 		want    *metav1.Condition
-		problem string
+		wantErr string
 	}{
 		{name: "none"},
 		{name: "another", status: conditions(map[string]any{"type": "Other", "status": "True"})},
@@ -103,16 +103,16 @@ func TestCondition(t *testing.T) {
 			"conditions": []any{map[string]any{"type": "Ready", "status": "False"}},
 			"v1beta2":    conditions(map[string]any{"type": "Ready", "status": "True", "reason": "Ready"})},
 			want: &metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready"}},
-		{name: "no status", status: conditions(map[string]any{"type": "Ready"}), problem: "status.conditions[0].status must be True, False or Unknown"},
-		{name: "status of the wrong type", status: conditions(map[string]any{"type": "Ready", "status": true}), problem: "status.conditions[0].status must be a string, not a boolean"},
-		{name: "no list", status: map[string]any{"conditions": "none"}, problem: "status.conditions must be a list, not a string"},
+		{name: "no status", status: conditions(map[string]any{"type": "Ready"}), wantErr: "status.conditions[0].status must be True, False or Unknown"},
+		{name: "status of the wrong type", status: conditions(map[string]any{"type": "Ready", "status": true}), wantErr: "status.conditions[0].status must be a string, not a boolean"},
+		{name: "no list", status: map[string]any{"conditions": "none"}, wantErr: "status.conditions must be a list, not a string"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := field.Condition(object(test.status), "Ready")
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

@@ -30,7 +30,7 @@ func TestFailureDomains(t *testing.T) {
 		contract version.Contract
 		domains  any
 		want     []clusterv1.FailureDomain
-		problem  string
+		wantErr  string
 	}{
 		{"older", version.V1Beta1, map[string]any{"c": c, "a": a, "b": b}, want, ""},
 		{"newer", version.V1Beta2, []any{named("b", b), named("a", a), named("c", c), map[string]any{}}, want, ""},
@@ -43,8 +43,8 @@ func TestFailureDomains(t *testing.T) {
 			g := NewWithT(t)
 			obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Infra", "status": map[string]any{"failureDomains": test.domains}}}
 			got, err := infracluster.At(test.contract).FailureDomains(obj)
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

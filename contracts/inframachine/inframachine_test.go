@@ -24,7 +24,7 @@ func TestProvisioned(t *testing.T) {
 		contract version.Contract
 		status   map[string]any
 		want     bool
-		problem  string
+		wantErr  string
 	}{
 		{"older contract, ready", version.V1Beta1, older, true, ""},
 		{"older contract ignores the newer field", version.V1Beta1, current, false, ""},
@@ -40,8 +40,8 @@ func TestProvisioned(t *testing.T) {
 			g := NewWithT(t)
 			got, err := inframachine.At(test.contract).Provisioned(object(nil, test.status))
 			g.Expect(got).To(Equal(test.want))
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

@@ -169,14 +169,14 @@ func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	return connection, nil
 }
 
-// KubeconfigProblem returns why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was made
+// KubeconfigError returns why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was made
 // with an earlier one is kept; "" when it can be used.
-func (c *Connections) KubeconfigProblem(cluster types.NamespacedName) string {
+func (c *Connections) KubeconfigError(cluster types.NamespacedName) string {
 	found := c.find(cluster)
 	if found == nil {
 		return ""
 	}
-	return found.keptProblem()
+	return found.kubeconfigError()
 }
 
 // LastSuccess returns when the API server of a cluster answered last; the start of this process when it never has.

@@ -13,7 +13,7 @@ func TestParseRefusesWhatReachesBeyondItself(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 			"clusters":[{"name":"x","cluster":{"server":"https://h"` + cluster + `}}],"users":[{"name":"x","user":{` + user + `}}]}`
 	}
-	tests := []struct{ name, content, problem string }{
+	tests := []struct{ name, content, wantErr string }{
 		{"token", config("", `"token":"t"`), ""},
 		{"certificates inside", config("", `"client-certificate-data":"YQ==","client-key-data":"YQ=="`), ""},
 		{"exec plugin", config("", `"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}`), "an exec plugin"},
@@ -29,11 +29,11 @@ func TestParseRefusesWhatReachesBeyondItself(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := parse([]byte(test.content))
-			if test.problem == "" {
+			if test.wantErr == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestCheckKubeconfig(t *testing.T) {
 		NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
 		return path
 	}
-	tests := []struct{ name, value, problem string }{
+	tests := []struct{ name, value, wantErr string }{
 		{"left out", "", ""},
 		{"the cluster of the process", InCluster, ""},
 		{"a file", file("good", usable), ""},
@@ -71,11 +71,11 @@ func TestCheckKubeconfig(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			err := CheckKubeconfig(test.value)
-			if test.problem == "" {
+			if test.wantErr == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("secret"), "nothing of the content is repeated")
 		})
 	}

@@ -192,7 +192,7 @@ func kubeconfigChanged() error {
 
 // rotated reports whether there is another usable kubeconfig than that of the connection, and whether that could not be
 // read. When the Secret is gone or broken the connection is kept: it still works, and a Cluster that is being
-// deleted together with its Secret needs it for its Nodes. Why it is kept is in KubeconfigProblem.
+// deleted together with its Secret needs it for its Nodes. Why it is kept is in KubeconfigError.
 func (r *runner) rotated(ctx context.Context, connection *Connection) (rotated, unread bool) {
 	from, err := r.options.kubeconfigOf(ctx, r.key)
 	if err == nil {
@@ -227,8 +227,8 @@ func (r *runner) keep(ctx context.Context, unusable *NotConnectedError) {
 	r.connections.connectivityChanged(r)
 }
 
-// keptProblem returns why the connection continues with an earlier kubeconfig; "" when it does not, or there is none.
-func (r *runner) keptProblem() string {
+// kubeconfigError returns why the connection continues with an earlier kubeconfig; "" when it does not, or there is none.
+func (r *runner) kubeconfigError() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.connection == nil {

@@ -30,15 +30,15 @@ func TestSecretsOfKubeconfigs(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret          *corev1.Secret
 		err             error
-		reason, problem string
+		reason, wantErr string
 		cause           error
 	}{
 		"usable":                     {secret: secret(usable, "c")},
-		"none":                       {reason: KubeconfigMissing, problem: "Secret c-kubeconfig does not exist"},
-		"it cannot be read":          {err: hangs, reason: KubeconfigMissing, problem: "Secret c-kubeconfig could not be read", cause: hangs},
-		"another Cluster's":          {secret: secret(usable, "d"), reason: KubeconfigInvalid, problem: `it is labelled as one of Cluster "d"`},
-		"without the key":            {secret: secret("", "c"), reason: KubeconfigInvalid, problem: `has no key "value"`},
-		"with what is no kubeconfig": {secret: secret("hidden", "c"), reason: KubeconfigInvalid, problem: "Secret c-kubeconfig: "},
+		"none":                       {reason: KubeconfigMissing, wantErr: "Secret c-kubeconfig does not exist"},
+		"it cannot be read":          {err: hangs, reason: KubeconfigMissing, wantErr: "Secret c-kubeconfig could not be read", cause: hangs},
+		"another Cluster's":          {secret: secret(usable, "d"), reason: KubeconfigInvalid, wantErr: `it is labelled as one of Cluster "d"`},
+		"without the key":            {secret: secret("", "c"), reason: KubeconfigInvalid, wantErr: `has no key "value"`},
+		"with what is no kubeconfig": {secret: secret("hidden", "c"), reason: KubeconfigInvalid, wantErr: "Secret c-kubeconfig: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, builder := NewWithT(t), fake.NewClientBuilder()
@@ -63,7 +63,7 @@ func TestSecretsOfKubeconfigs(t *testing.T) {
 			var not *NotConnectedError
 			g.Expect(errors.As(err, &not)).To(BeTrue())
 			g.Expect(not.Reason).To(Equal(test.reason))
-			g.Expect(not.Message).To(And(ContainSubstring(test.problem), Not(ContainSubstring("hidden"))))
+			g.Expect(not.Message).To(And(ContainSubstring(test.wantErr), Not(ContainSubstring("hidden"))))
 			if test.cause == nil {
 				g.Expect(not.cause).To(BeNil())
 			} else {

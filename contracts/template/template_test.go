@@ -86,7 +86,7 @@ func TestCloneRefuses(t *testing.T) {
 	bareSuffix.SetKind("Template")
 	tests := map[string]struct {
 		from    *unstructured.Unstructured
-		problem string
+		wantErr string
 	}{
 		"no spec.template":             {machineTemplate(nil), "no spec.template"},
 		"spec.template is text":        {machineTemplate("large"), "spec.template is not an object"},
@@ -101,7 +101,7 @@ func TestCloneRefuses(t *testing.T) {
 			_, err := template.Clone(test.from, template.Options{Name: "m"})
 			var shape *template.ShapeError
 			g.Expect(errors.As(err, &shape)).To(BeTrue())
-			g.Expect(err.Error()).To(And(ContainSubstring("ns/workers"), ContainSubstring(test.problem)))
+			g.Expect(err.Error()).To(And(ContainSubstring("ns/workers"), ContainSubstring(test.wantErr)))
 		})
 	}
 }

@@ -17,7 +17,7 @@ func (r *Reconciler) reconcileConnection(_ context.Context, s *scope) outcome.Ou
 	s.connected = err == nil
 	if s.connected {
 		s.unansweredRequests = connection.Trouble()
-		s.kubeconfigError = r.Connections.KubeconfigProblem(s.Key())
+		s.kubeconfigError = r.Connections.KubeconfigError(s.Key())
 	}
 	errors.As(err, &s.disconnection)
 	if s.connected && !s.controlPlane.ref.IsDefined() {

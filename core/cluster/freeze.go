@@ -53,8 +53,8 @@ func (r *Reconciler) endFreeze(s *scope, refused error) {
 	}
 }
 
-// unfreezeProblem reports that a freeze continues although a user asks for its end; "" if none does.
-func (s *scope) unfreezeProblem() string {
+// unfreezeWarning reports that a freeze continues although a user asks for its end; "" if none does.
+func (s *scope) unfreezeWarning() string {
 	if s.unfreezeRefused == nil {
 		return ""
 	}
@@ -70,9 +70,9 @@ func (s *scope) setRemediationAllowed() {
 	case s.frozen.Unread:
 		// The freezer reads the condition: it stays as the previous core has left it.
 	case s.frozen.Active() && (frozen || s.newlyFrozen()):
-		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, together(s.frozen.Message, s.unfreezeProblem())))
+		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, together(s.frozen.Message, s.unfreezeWarning())))
 	case !s.frozen.Active() && (known != nil || s.unfreezeRefused != nil):
-		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, s.unfreezeProblem()))
+		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, s.unfreezeWarning()))
 	}
 }
 

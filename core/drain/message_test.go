@@ -103,8 +103,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestWhatAnswersSay about the object that a request was for.
-func TestWhatAnswersSay(t *testing.T) {
+// TestOutcomesOfAnswers about the object that a request was for.
+func TestOutcomesOfAnswers(t *testing.T) {
 	g := NewWithT(t)
 	pods := schema.GroupResource{Resource: "pods"}
 	ending := func(err *apierrors.StatusError) error {

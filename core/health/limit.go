@@ -54,15 +54,15 @@ func limit(allowed bool, more int, message string) Limit {
 
 // parseRange reads a range such as [3-5].
 func parseRange(text string) (least, most int, err error) {
-	problem := errors.Errorf("spec.remediation.triggerIf.unhealthyInRange %q is not a range such as [3-5]: correct it", text)
+	invalid := errors.Errorf("spec.remediation.triggerIf.unhealthyInRange %q is not a range such as [3-5]: correct it", text)
 	from, to, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), "-")
 	if !ok {
-		return 0, 0, problem
+		return 0, 0, invalid
 	}
 	low, err1 := strconv.ParseUint(from, 10, 31)
 	high, err2 := strconv.ParseUint(to, 10, 31)
 	if err1 != nil || err2 != nil || high < low {
-		return 0, 0, problem
+		return 0, 0, invalid
 	}
 	return int(low), int(high), nil
 }

@@ -21,7 +21,7 @@ func TestLimitOf(t *testing.T) {
 		targets, healthy int
 		allowed          bool
 		more             int
-		message, problem string
+		message, wantErr string
 	}{
 		"no limit, all unhealthy":           {clusterv1.MachineHealthCheckRemediationTriggerIf{}, 5, 0, true, 0, "", ""},
 		"no limit":                          {clusterv1.MachineHealthCheckRemediationTriggerIf{}, 5, 4, true, 4, "", ""},
@@ -47,8 +47,8 @@ func TestLimitOf(t *testing.T) {
 			g, check := NewWithT(t), &clusterv1.MachineHealthCheck{}
 			check.Spec.Remediation.TriggerIf = test.trigger
 			got, err := LimitOf(check, test.targets, test.healthy)
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				g.Expect(got.Allowed).To(BeFalse())
 				return
 			}

@@ -21,7 +21,7 @@ func TestAddresses(t *testing.T) {
 		name    string
 		list    clusterv1.MachineAddresses
 		kept    int
-		problem string
+		wantErr string
 	}{
 		{"all are good", clusterv1.MachineAddresses{good, good}, 2, ""},
 		{"none", nil, 0, ""},
@@ -31,43 +31,43 @@ func TestAddresses(t *testing.T) {
 		{"too many", many, 256, "more than 256"},
 	} {
 		g := NewWithT(t)
-		kept, problems := limits.Addresses(test.list)
+		kept, invalid := limits.Addresses(test.list)
 		g.Expect(kept).To(HaveLen(test.kept), test.name)
-		if test.problem == "" {
-			g.Expect(problems).To(BeEmpty(), test.name)
+		if test.wantErr == "" {
+			g.Expect(invalid).To(BeEmpty(), test.name)
 		} else {
-			g.Expect(problems).To(ConsistOf(ContainSubstring(test.problem)), test.name)
+			g.Expect(invalid).To(ConsistOf(ContainSubstring(test.wantErr)), test.name)
 		}
 	}
 }
 
 func TestFailureDomains(t *testing.T) {
 	g := NewWithT(t)
-	domain, problems := limits.FailureDomain("status.failureDomain", strings.Repeat("x", 300))
+	domain, invalid := limits.FailureDomain("status.failureDomain", strings.Repeat("x", 300))
 	g.Expect(domain).To(BeEmpty())
-	g.Expect(problems).To(ConsistOf(And(HavePrefix("status.failureDomain: "), HaveSuffix("longer than 256 characters"))))
-	domain, problems = limits.FailureDomain("status.failureDomain", strings.Repeat("ä", 256))
+	g.Expect(invalid).To(ConsistOf(And(HavePrefix("status.failureDomain: "), HaveSuffix("longer than 256 characters"))))
+	domain, invalid = limits.FailureDomain("status.failureDomain", strings.Repeat("ä", 256))
 	g.Expect(domain).NotTo(BeEmpty())
-	g.Expect(problems).To(BeEmpty())
+	g.Expect(invalid).To(BeEmpty())
 
 	var list []clusterv1.FailureDomain
 	for i := range 101 {
 		list = append(list, clusterv1.FailureDomain{Name: fmt.Sprint("zone-", i)})
 	}
-	kept, problems := limits.FailureDomains(append([]clusterv1.FailureDomain{{Name: "zone-0"}, {Name: strings.Repeat("x", 257)}, {}}, list...))
+	kept, invalid := limits.FailureDomains(append([]clusterv1.FailureDomain{{Name: "zone-0"}, {Name: strings.Repeat("x", 257)}, {}}, list...))
 	g.Expect(kept).To(HaveLen(100))
-	g.Expect(problems).To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("without a name"), ContainSubstring("occurs twice"), ContainSubstring("more than 100")))
+	g.Expect(invalid).To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("without a name"), ContainSubstring("occurs twice"), ContainSubstring("more than 100")))
 }
 
 func TestEndpoint(t *testing.T) {
 	g := NewWithT(t)
 	good := clusterv1.APIEndpoint{Host: "h", Port: 6443}
-	kept, problems := limits.Endpoint(good)
+	kept, invalid := limits.Endpoint(good)
 	g.Expect(kept).To(Equal(good))
-	g.Expect(problems).To(BeEmpty())
-	kept, problems = limits.Endpoint(clusterv1.APIEndpoint{Host: strings.Repeat("h", 513), Port: 6443})
+	g.Expect(invalid).To(BeEmpty())
+	kept, invalid = limits.Endpoint(clusterv1.APIEndpoint{Host: strings.Repeat("h", 513), Port: 6443})
 	g.Expect(kept.IsZero()).To(BeTrue())
-	g.Expect(problems).To(ConsistOf(ContainSubstring("longer than 512")))
+	g.Expect(invalid).To(ConsistOf(ContainSubstring("longer than 512")))
 }
 
 func TestVersions(t *testing.T) {
@@ -76,9 +76,9 @@ func TestVersions(t *testing.T) {
 	for range 33 {
 		list = append(list, clusterv1.StatusVersion{Version: "v1.36.3", Replicas: 1})
 	}
-	kept, problems := limits.Versions(list)
+	kept, invalid := limits.Versions(list)
 	g.Expect(kept).To(HaveLen(32))
-	g.Expect(problems).To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("more than 32")))
+	g.Expect(invalid).To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("more than 32")))
 }
 
 func TestMessage(t *testing.T) {
@@ -92,25 +92,25 @@ func TestMessage(t *testing.T) {
 func TestWhatJustFitsIsKept(t *testing.T) {
 	g := NewWithT(t)
 	text := func(n int) string { return strings.Repeat("ä", n) }
-	domains, problems := limits.FailureDomains([]clusterv1.FailureDomain{{Name: text(256)}})
+	domains, invalid := limits.FailureDomains([]clusterv1.FailureDomain{{Name: text(256)}})
 	g.Expect(domains).To(HaveLen(1))
-	g.Expect(problems).To(BeEmpty())
+	g.Expect(invalid).To(BeEmpty())
 	endpoint := clusterv1.APIEndpoint{Host: text(512), Port: 6443}
-	kept, problems := limits.Endpoint(endpoint)
+	kept, invalid := limits.Endpoint(endpoint)
 	g.Expect(kept).To(Equal(endpoint))
-	g.Expect(problems).To(BeEmpty())
-	versions, problems := limits.Versions([]clusterv1.StatusVersion{{Version: text(256), Replicas: 1}})
+	g.Expect(invalid).To(BeEmpty())
+	versions, invalid := limits.Versions([]clusterv1.StatusVersion{{Version: text(256), Replicas: 1}})
 	g.Expect(versions).To(HaveLen(1))
-	g.Expect(problems).To(BeEmpty())
+	g.Expect(invalid).To(BeEmpty())
 }
 
-// TestProblemsAreNamedAsFarAsTheyFit: five problems are named and no more, and of a wrong value its beginning.
-func TestProblemsAreNamedAsFarAsTheyFit(t *testing.T) {
+// TestInvalidValuesAreNamedAsFarAsTheyFit: five invalid are named and no more, and of a wrong value its beginning.
+func TestInvalidValuesAreNamedAsFarAsTheyFit(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(limits.Message("Infra m", []string{"1"})).To(ContainSubstring("left out: 1. "))
 	g.Expect(limits.Message("Infra m", []string{"1", "2", "3", "4", "5"})).To(ContainSubstring("left out: 1; 2; 3; 4; 5. "))
 	for length, shown := range map[int]string{1: "x", 40: strings.Repeat("x", 40), 41: strings.Repeat("x", 40) + "…"} {
-		_, problems := limits.Addresses(clusterv1.MachineAddresses{{Type: clusterv1.MachineAddressType(strings.Repeat("x", length))}})
-		g.Expect(problems).To(ConsistOf(ContainSubstring(`"` + shown + `"`)))
+		_, invalid := limits.Addresses(clusterv1.MachineAddresses{{Type: clusterv1.MachineAddressType(strings.Repeat("x", length))}})
+		g.Expect(invalid).To(ConsistOf(ContainSubstring(`"` + shown + `"`)))
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// valid is a deployment without problems.
+// valid is a deployment without spec errors.
 func valid(change ...func(*clusterv1.MachineDeployment)) *clusterv1.MachineDeployment {
 	deployment := &clusterv1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "d"},
@@ -50,7 +50,7 @@ func TestResolveLimits(t *testing.T) {
 	tests := map[string]struct {
 		surge, unavailable         *intstr.IntOrString
 		wantSurge, wantUnavailable int
-		problem                    string
+		wantErr                    string
 	}{
 		"defaults":                       {nil, nil, 1, 0, ""},
 		"numbers":                        {number(3), number(2), 3, 2, ""},
@@ -65,8 +65,8 @@ func TestResolveLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			got, found := resolve(valid(limits(test.surge, test.unavailable)))
-			if test.problem != "" {
-				g.Expect(strings.Join(found, "\n")).To(ContainSubstring(test.problem))
+			if test.wantErr != "" {
+				g.Expect(strings.Join(found, "\n")).To(ContainSubstring(test.wantErr))
 				return
 			}
 			g.Expect(found).To(BeEmpty())
@@ -75,7 +75,7 @@ func TestResolveLimits(t *testing.T) {
 	}
 }
 
-func TestResolveDefaultsAndProblems(t *testing.T) {
+func TestResolveDefaultsAndSpecErrors(t *testing.T) {
 	g := NewWithT(t)
 	got, found := resolve(valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil }))
 	g.Expect(found).To(BeEmpty())
@@ -91,7 +91,7 @@ func TestResolveDefaultsAndProblems(t *testing.T) {
 	g.Expect(found).To(BeEmpty())
 	g.Expect(got.selector.String()).To(Equal("pool=p,!zone"), "one that is not empty stays as it is")
 
-	for problem, change := range map[string]func(*clusterv1.MachineDeployment){
+	for message, change := range map[string]func(*clusterv1.MachineDeployment){
 		"spec.rollout.strategy.type": func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.Strategy.Type = "Recreate" },
 		"metadata.name":              func(d *clusterv1.MachineDeployment) { d.Name = strings.Repeat("d", 64) },
 		"make them agree":            func(d *clusterv1.MachineDeployment) { d.Spec.Selector.MatchLabels = map[string]string{"a": "b"} },
@@ -101,7 +101,7 @@ func TestResolveDefaultsAndProblems(t *testing.T) {
 		"spec.template.spec.clusterName": func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.ClusterName = "other" },
 	} {
 		_, found := resolve(valid(change))
-		g.Expect(strings.Join(found, "\n")).To(ContainSubstring(problem))
+		g.Expect(strings.Join(found, "\n")).To(ContainSubstring(message))
 	}
 }
 

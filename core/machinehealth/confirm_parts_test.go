@@ -97,27 +97,27 @@ func TestWhatAReadCorrects(t *testing.T) {
 	byID, foreign := nodeQuery{id: "id"}, nodeIn("3", "True")
 	foreign.Spec.ProviderID = "other"
 	for name, test := range map[string]struct {
-		cached         *corev1.Node
-		read           liveRead
-		change         func(*round)
-		by             bool
-		news, conflict string
+		cached                *corev1.Node
+		read                  liveRead
+		change                func(*round)
+		by                    bool
+		unconfirmed, conflict string
 	}{
 		"as in the cache":       {cached: ill, read: liveRead{node: ill}, by: true},
 		"gone, as in the cache": {by: true},
-		"another version":       {cached: ill, read: liveRead{node: well}, by: true, news: "Node m0 differs"},
-		"gone":                  {cached: ill, by: true, news: "Node m0 differs"},
-		"there":                 {read: liveRead{node: well}, by: true, news: "Node m0 differs"},
+		"another version":       {cached: ill, read: liveRead{node: well}, by: true, unconfirmed: "Node m0 differs"},
+		"gone":                  {cached: ill, by: true, unconfirmed: "Node m0 differs"},
+		"there":                 {read: liveRead{node: well}, by: true, unconfirmed: "Node m0 differs"},
 		"there, of another machine": {
-			read: liveRead{node: foreign}, change: func(s *round) { s.machines[0].Spec.ProviderID = "id" }, by: true, news: "Node m0 differs",
+			read: liveRead{node: foreign}, change: func(s *round) { s.machines[0].Spec.ProviderID = "id" }, by: true, unconfirmed: "Node m0 differs",
 			conflict: "Node m0 has the provider ID of another machine, other",
 		},
 		"it has failed":                 {cached: ill, read: liveRead{err: errors.New("refused")}},
 		"it is under way":               {cached: ill, read: liveRead{err: &remote.PendingError{}, since: epoch}},
 		"too long ago":                  {cached: ill, read: liveRead{node: well, done: epoch.Add(-liveReadTTL)}},
-		"a little less long ago":        {cached: ill, read: liveRead{node: well, done: epoch.Add(1 - liveReadTTL)}, by: true, news: "Node m0 differs"},
+		"a little less long ago":        {cached: ill, read: liveRead{node: well, done: epoch.Add(1 - liveReadTTL)}, by: true, unconfirmed: "Node m0 differs"},
 		"no Node has come":              {read: liveRead{nodeQuery: byID}, change: unlinked, by: true},
-		"one has come":                  {read: liveRead{nodeQuery: byID, node: well}, change: unlinked, by: true, news: "Node m0 is there", conflict: "Node m0 is there"},
+		"one has come":                  {read: liveRead{nodeQuery: byID, node: well}, change: unlinked, by: true, unconfirmed: "Node m0 is there", conflict: "Node m0 is there"},
 		"one has come, and is linked":   {cached: well, read: liveRead{nodeQuery: byID, node: well}},
 		"none had, and the cache's has": {read: liveRead{nodeQuery: byID}, change: func(s *round) { unlinked(s); s.connection.(*served).found = []*corev1.Node{well} }},
 		"the cache cannot be read":      {read: liveRead{nodeQuery: byID}, change: func(s *round) { unlinked(s); s.connection.(*served).findErr = errors.New("no index") }},
@@ -141,9 +141,9 @@ func TestWhatAReadCorrects(t *testing.T) {
 			f := s.facts(s.machines[0])
 			g.Expect(s.correct(&f)).To(Equal(test.by))
 			g.Expect(l.used).To(Equal(test.by))
-			g.Expect(f.Unconfirmed).To(HavePrefix(test.news))
+			g.Expect(f.Unconfirmed).To(HavePrefix(test.unconfirmed))
 			g.Expect(f.Contested).To(HavePrefix(test.conflict))
-			if test.news == "" {
+			if test.unconfirmed == "" {
 				g.Expect(f.Unconfirmed).To(BeEmpty())
 				g.Expect(s.next).To(BeZero())
 			} else {
@@ -288,8 +288,8 @@ func TestTheDefaultPolicyReadsNodes(t *testing.T) {
 	g.Expect(to.reads).To(Equal(2))
 }
 
-// TestAMachineHealthCheckSaysItself that Nodes cannot be read: then no event of the Machine does, and it names what was looked for.
-func TestAMachineHealthCheckSaysItself(t *testing.T) {
+// TestAMachineHealthCheckReportsItself that Nodes cannot be read: then no event of the Machine does, and it names what was looked for.
+func TestAMachineHealthCheckReportsItself(t *testing.T) {
 	g := NewWithT(t)
 	r, s := confirming(&served{err: errors.New("refused")})
 	launched(s)

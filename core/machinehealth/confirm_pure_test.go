@@ -165,8 +165,8 @@ func launched(s *round) {
 	s.machines[0].Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 }
 
-// TestWhatALookSays: a Machine is judged by what was read, for a while or until the cache has another version.
-func TestWhatALookSays(t *testing.T) {
+// TestWhatALookShows: a Machine is judged by what was read, for a while or until the cache has another version.
+func TestWhatALookShows(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("2", "True")}
 	r, s := confirming(to)
 	g.Expect(s.confirmed(r, time.Second)).To(BeEmpty())
@@ -257,8 +257,8 @@ func TestANodeThatTheCacheHasSeenMeanwhile(t *testing.T) {
 	g.Expect(to.reads).To(Equal(1))
 }
 
-// TestAMachineThatSaysThatItHasNoNode: nor is one whose own condition has been judged by, which follows the same cache.
-func TestAMachineThatSaysThatItHasNoNode(t *testing.T) {
+// TestAMachineThatReportsNoNode: nor is one whose own condition has been judged by, which follows the same cache.
+func TestAMachineThatReportsNoNode(t *testing.T) {
 	g, to := NewWithT(t), &served{live: nodeIn("1", "True")}
 	r, s := confirming(to)
 	launched(s)

@@ -45,9 +45,9 @@ type requests struct {
 
 // requestKind is a kind that is watched, or was to be.
 type requestKind struct {
-	// informer is nil when problem says why.
+	// informer is nil when watchErr has the reason.
 	informer cache.Informer
-	problem  string
+	watchErr string
 	since    time.Time
 	// clusters wait for the informer.
 	clusters map[client.ObjectKey]bool
@@ -98,10 +98,10 @@ func (q *requests) start(gvk schema.GroupVersionKind, kind *requestKind) {
 		_, err = informer.AddEventHandler(q.handler())
 	}
 	if err != nil {
-		kind.problem = err.Error()
+		kind.watchErr = err.Error()
 		return
 	}
-	kind.informer, kind.problem = informer, ""
+	kind.informer, kind.watchErr = informer, ""
 	go q.await(q.ctx, kind)
 }
 
@@ -140,17 +140,17 @@ func (q *requests) await(ctx context.Context, kind *requestKind) {
 	}
 }
 
-// problemOf is why requests of a kind are only looked for once in a while; "" while they are watched, while nothing is known of them, and
+// watchError is why requests of a kind are only looked for once in a while; "" while they are watched, while nothing is known of them, and
 // while their reading may take its time: until says when that is over.
-func (q *requests) problemOf(gvk schema.GroupVersionKind, now time.Time) (problem string, until time.Time) {
+func (q *requests) watchError(gvk schema.GroupVersionKind, now time.Time) (reason string, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	kind := q.kinds[gvk]
 	switch {
 	case kind == nil || kind.informer != nil && kind.informer.HasSynced():
 		return "", time.Time{}
-	case kind.problem != "":
-		return kind.problem, time.Time{}
+	case kind.watchErr != "":
+		return kind.watchErr, time.Time{}
 	}
 	if until = kind.since.Add(cmp.Or(q.grace, external.SyncGrace)); now.Before(until) {
 		return "", until
@@ -183,10 +183,10 @@ func (r *Reconciler) recordUnwatched(s *round) {
 			continue
 		}
 		gvk := requestKindOf(c.MachineHealthCheck)
-		problem, until := r.requests.problemOf(gvk, s.now)
+		reason, until := r.requests.watchError(gvk, s.now)
 		s.wakeAt(until)
-		if problem != "" {
-			c.result.Unwatched = fmt.Sprintf("%s cannot be watched, so one that is deleted is missed only after %s: %s", gvk.Kind, r.recheckAfter(), problem)
+		if reason != "" {
+			c.result.Unwatched = fmt.Sprintf("%s cannot be watched, so one that is deleted is missed only after %s: %s", gvk.Kind, r.recheckAfter(), reason)
 		}
 	}
 }

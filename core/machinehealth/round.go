@@ -66,7 +66,7 @@ type check struct {
 	*clusterv1.MachineHealthCheck
 	// own is true for one that this core acts on; one of another core, or a paused one, only counts as selecting its Machines.
 	own, paused bool
-	// selector is nil when problem says why.
+	// selector is nil when result.Invalid has the reason.
 	selector labels.Selector
 	policy   health.Policy
 	result   Result

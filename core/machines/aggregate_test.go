@@ -28,11 +28,11 @@ func TestAggregate(t *testing.T) {
 		machines []*clusterv1.Machine
 		want     metav1.Condition
 	}{
-		"no Machines":  {nil, conditions.True("AllUp", "None", "")},
-		"all are":      {named("a b", good), conditions.True("AllUp", "Good", "")},
-		"one is not":   {slices.Concat(named("a", good), named("b", bad("broken"))), conditions.False("AllUp", "Bad", "* Machine b: broken")},
-		"one is mute":  {slices.Concat(named("a"), named("b", good)), conditions.Unknown("AllUp", "Unknown", "* Machine a: Up is not reported yet")},
-		"one has told": {named("a", conditions.Unknown("Up", "Lost", "")), conditions.Unknown("AllUp", "Unknown", "* Machine a: Lost")},
+		"no Machines":      {nil, conditions.True("AllUp", "None", "")},
+		"all are":          {named("a b", good), conditions.True("AllUp", "Good", "")},
+		"one is not":       {slices.Concat(named("a", good), named("b", bad("broken"))), conditions.False("AllUp", "Bad", "* Machine b: broken")},
+		"one is mute":      {slices.Concat(named("a"), named("b", good)), conditions.Unknown("AllUp", "Unknown", "* Machine a: Up is not reported yet")},
+		"one has reported": {named("a", conditions.Unknown("Up", "Lost", "")), conditions.Unknown("AllUp", "Unknown", "* Machine a: Lost")},
 		"one is not, and one is mute": {slices.Concat(named("z", bad("broken")), named("y", conditions.Unknown("Up", "Lost", "no answer"))),
 			conditions.False("AllUp", "Bad", "* Machine z: broken\n* Machine y: no answer")},
 		"one is mute after one that is not": {slices.Concat(named("a", bad("x")), named("b", conditions.Unknown("Up", "Lost", "x"))),

@@ -154,7 +154,7 @@ func TestPreserveMax(t *testing.T) {
 	for _, c := range []struct {
 		deployment *clusterv1.MachineDeployment
 		def, want  int
-		problem    string
+		wantErr    string
 	}{
 		{nil, 2, 2, ""},
 		{deployment(nil), 2, 2, ""},
@@ -164,9 +164,9 @@ func TestPreserveMax(t *testing.T) {
 		{deployment(map[string]string{PreserveMaxAnnotation: ""}), 0, 1, `of MachineDeployment d is "", and not a number of Machines: 1 of`},
 		{deployment(map[string]string{PreserveMaxAnnotation: "-1"}), 0, 1, "until it is corrected or removed"},
 	} {
-		limit, problem := PreserveMax(c.deployment, c.def)
+		limit, message := PreserveMax(c.deployment, c.def)
 		g.Expect(limit).To(Equal(c.want))
-		g.Expect(problem).To(ContainSubstring(c.problem))
-		g.Expect(problem == "").To(Equal(c.problem == ""))
+		g.Expect(message).To(ContainSubstring(c.wantErr))
+		g.Expect(message == "").To(Equal(c.wantErr == ""))
 	}
 }

@@ -27,8 +27,8 @@ func TestExpectationsOfAnyCache(t *testing.T) {
 		w.cached = w.server
 		for step := range 60 {
 			w.step()
-			if problem := w.check(); problem != "" {
-				t.Fatalf("seed %d, step %d: %s", seed, step, problem)
+			if violation := w.check(); violation != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, violation)
 			}
 		}
 		w.rest(t, seed)

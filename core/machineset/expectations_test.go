@@ -11,7 +11,7 @@ import (
 	. "millwright.dev/test/coretest/builder"
 )
 
-func TestExpectationsFillsInWhatTheCacheDoesNotShow(t *testing.T) {
+func TestExpectationsAddWhatTheCacheDoesNotShow(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	a, b, c := Machine("a"), Machine("b"), Machine("c")

@@ -68,18 +68,18 @@ func TestPlanClaims(t *testing.T) {
 
 func TestMachineName(t *testing.T) {
 	tests := map[string]struct {
-		set, naming, want, problem string
+		set, naming, want, wantErr string
 	}{
 		"by default":        {set: "workers", want: "workers-bcdfg"},
 		"by template":       {set: "workers", naming: "{{ .cluster.name }}-{{ .random }}-x", want: "c-bcdfg-x"},
 		"cut":               {set: strings.Repeat("w", 70), want: strings.Repeat("w", 58) + "bcdfg"},
-		"without random":    {set: "workers", naming: "{{ .machineSet.name }}", problem: "{{ .random }}"},
-		"no template":       {set: "workers", naming: "{{ .random", problem: "not a valid template"},
-		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be executed"},
-		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", problem: "makes the name"},
-		"endless":           {set: "workers", naming: "{{ range 9 }}{{ .random }}{{ end }}", problem: "range"},
-		"widths":            {set: "workers", naming: "{{ .random }}{{ printf \"%09d\" 1 }}", problem: "printf"},
-		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", problem: "cannot be executed"},
+		"without random":    {set: "workers", naming: "{{ .machineSet.name }}", wantErr: "{{ .random }}"},
+		"no template":       {set: "workers", naming: "{{ .random", wantErr: "not a valid template"},
+		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", wantErr: "cannot be executed"},
+		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", wantErr: "makes the name"},
+		"endless":           {set: "workers", naming: "{{ range 9 }}{{ .random }}{{ end }}", wantErr: "range"},
+		"widths":            {set: "workers", naming: "{{ .random }}{{ printf \"%09d\" 1 }}", wantErr: "printf"},
+		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", wantErr: "cannot be executed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestMachineName(t *testing.T) {
 			set.Spec.ClusterName = "c"
 			set.Spec.MachineNaming.Template = test.naming
 			got, err := machineName(set, "bcdfg")
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ func validSet(change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
 	return set
 }
 
-func TestProblemsNameFieldAndRemedy(t *testing.T) {
+func TestSpecErrorsNameFieldAndRemedy(t *testing.T) {
 	tests := map[string]struct {
 		change func(*clusterv1.MachineSet)
 		want   []string

@@ -220,10 +220,10 @@ func TestAPreserveMaxThatIsNoNumber(t *testing.T) {
 	}}
 	found := remediationAllowedCondition(s, nil)
 	g.Expect(found.Status).To(Equal(metav1.ConditionTrue))
-	const problem = `annotation machine.millwright.dev/preserve-failed-max of MachineDeployment d is "many"`
-	g.Expect(found.Message).To(HavePrefix(problem))
+	const invalid = `annotation machine.millwright.dev/preserve-failed-max of MachineDeployment d is "many"`
+	g.Expect(found.Message).To(HavePrefix(invalid))
 	s.held.add(remediation.FrozenReason, "cold", 1)
 	found = remediationAllowedCondition(s, nil)
 	g.Expect(found.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(found.Message).To(And(ContainSubstring("cold"), ContainSubstring("\n* "+problem)))
+	g.Expect(found.Message).To(And(ContainSubstring("cold"), ContainSubstring("\n* "+invalid)))
 }

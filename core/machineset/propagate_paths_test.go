@@ -174,8 +174,8 @@ func TestNothingIsPolled(t *testing.T) {
 	w.G.Expect(w.current().Status.ReadyReplicas).To(HaveValue(BeEquivalentTo(0)), "none is ready")
 }
 
-// TestDefaultsAreFilledIn, as admission would have: the autoscaler reads the number of replicas from the object.
-func TestDefaultsAreFilledIn(t *testing.T) {
+// TestDefaultsAreApplied, as admission would have: the autoscaler reads the number of replicas from the object.
+func TestDefaultsAreApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set(0, func(set *clusterv1.MachineSet) {

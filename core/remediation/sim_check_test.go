@@ -195,7 +195,7 @@ func (s *simulation) healed() bool {
 // expectBought holds what was bought against the formula of docs/guides/safety.md, and against what is needed at least. What rollouts
 // buy is theirs.
 func (s *simulation) expectBought(least, most int) {
-	if s.bought < least && s.problem == "" {
+	if s.bought < least && s.violation == "" {
 		s.fail("%d Machines were bought, and %d are needed", s.bought, least)
 	}
 	if s.bought > most+s.rolled {

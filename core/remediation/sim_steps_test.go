@@ -10,7 +10,7 @@ import (
 
 // run continues until done, which must come before the horizon.
 func (s *simulation) run(what string, done func() bool) {
-	for end := s.now.Add(simHorizon); s.problem == "" && !done(); s.tick() {
+	for end := s.now.Add(simHorizon); s.violation == "" && !done(); s.tick() {
 		if s.now.After(end) {
 			s.fail("%s never came", what)
 		}

@@ -124,7 +124,7 @@ type simulation struct {
 	bought, rolled, serial, most int
 	// misjudged counts what a process could not know better that began when its clock was wrong.
 	misjudged int
-	problem   string
+	violation string
 }
 
 func newSlots() *remediation.Slots { return &remediation.Slots{} }
@@ -187,7 +187,7 @@ func (s *simulation) note(format string, args ...any) {
 
 // fail notes the first thing that must not be.
 func (s *simulation) fail(format string, args ...any) {
-	if s.problem == "" {
-		s.problem = fmt.Sprintf("after %s: ", s.now.Sub(Epoch)) + fmt.Sprintf(format, args...)
+	if s.violation == "" {
+		s.violation = fmt.Sprintf("after %s: ", s.now.Sub(Epoch)) + fmt.Sprintf(format, args...)
 	}
 }

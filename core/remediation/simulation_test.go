@@ -28,9 +28,9 @@ func TestSimulation(t *testing.T) {
 	names := slices.Sorted(maps.Keys(scenarios))
 	for seed := first; seed < first+runs && failed < most; seed++ {
 		name := names[seed%uint64(len(names))]
-		if s := scenarios[name](seed); s.problem != "" {
+		if s := scenarios[name](seed); s.violation != "" {
 			failed++
-			t.Errorf("seed %d, %s: %s", seed, name, s.problem)
+			t.Errorf("seed %d, %s: %s", seed, name, s.violation)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestARotationSurvivesAFailedRead(t *testing.T) {
 	secrets.failures.Store(3)
 	connections.Ensure(t.Context(), key)
 	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(timeout).Should(BeTrue())
-	g.Expect(connections.KubeconfigProblem(key)).To(BeEmpty())
+	g.Expect(connections.KubeconfigError(key)).To(BeEmpty())
 }
 
 // TestAKubeconfigThatIsNotUsedIsReported: the connection is kept when its kubeconfig is replaced by one that is refused, and why
@@ -72,7 +72,7 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		change  func()
-		problem string
+		wantErr string
 	}{
 		{"an exec plugin", func() { secret.Data["value"] = executes }, "exec plugin"},
 		{"another Cluster's", func() {
@@ -89,8 +89,8 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 		test.change()
 		g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 		connections.Ensure(t.Context(), key)
-		g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(timeout).Should(
-			Or(And(ContainSubstring(test.problem), Not(Equal(test.problem))), Equal(test.problem)), test.name)
+		g.Eventually(func() string { return connections.KubeconfigError(key) }).WithTimeout(timeout).Should(
+			Or(And(ContainSubstring(test.wantErr), Not(Equal(test.wantErr))), Equal(test.wantErr)), test.name)
 		g.Eventually(changes.Load).WithTimeout(timeout).Should(BeNumerically(">", notified), test.name)
 		now, err := connections.Get(key)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	}
 	g.Expect(live.Delete(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(timeout).Should(ContainSubstring("does not exist"))
+	g.Eventually(func() string { return connections.KubeconfigError(key) }).WithTimeout(timeout).Should(ContainSubstring("does not exist"))
 }
 
 // TestASecretOfSomebodyElseConnectsNothing: bootstrap data have a name that users choose, and the same key.

@@ -161,7 +161,7 @@ func TestDirectRequests(t *testing.T) {
 	after.Labels["b"] = "2"
 	refusal := errors.New("not before Monday")
 	const sent = `{"metadata":{"labels":{"b":"2"},"uid":"u"}}`
-	judge := func(verdict error) func(*corev1.Node) error { return func(*corev1.Node) error { return verdict } }
+	judge := func(err error) func(*corev1.Node) error { return func(*corev1.Node) error { return err } }
 	isOther := apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n",
 		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")})
 	for name, test := range map[string]struct {

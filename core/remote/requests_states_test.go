@@ -54,9 +54,9 @@ func TestLaneAsksOnce(t *testing.T) {
 	}
 }
 
-// TestLaneTellsLateFromRefused: what has run out of time on this side is sent again, what was answered is not, and after the end of the
+// TestLaneDistinguishesLateFromRefused: what has run out of time on this side is sent again, what was answered is not, and after the end of the
 // connection nothing is recorded.
-func TestLaneTellsLateFromRefused(t *testing.T) {
+func TestLaneDistinguishesLateFromRefused(t *testing.T) {
 	refused := errors.New("refused")
 	expired := func(err error) func(context.Context) (*corev1.Node, error) {
 		return func(ctx context.Context) (*corev1.Node, error) {

@@ -56,7 +56,7 @@ func quantities(want map[corev1.ResourceName]string) types.GomegaMatcher {
 	}, Equal(want))
 }
 
-func TestCAPA3679TemplatesTellTheirCapacity(t *testing.T) {
+func TestCAPA3679TemplatesReportTheirCapacity(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	plain := f.template("plain", "m5.large", func(t *infrav1.AWSMachineTemplate) {

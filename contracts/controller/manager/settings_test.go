@@ -46,7 +46,7 @@ func TestWhatAManagerDoesByDefault(t *testing.T) {
 	g.Expect(settings.Cache.DefaultNamespaces).To(BeEmpty())
 }
 
-func TestWhatFlagsSay(t *testing.T) {
+func TestSettingsOfFlags(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("POD_NAMESPACE", "pods")
 	options := parsed(g, "--health-addr=:1", "--profiler-address=:2", "--leader-elect", "--leader-elect-lease-duration=15s",

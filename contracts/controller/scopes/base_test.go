@@ -149,7 +149,7 @@ func TestSaveOfWhatIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	s := newServer(g, stored())
 	b := s.begin(g, writer{})
-	s.object = apierrors.NewForbidden(resource, "m", errors.New("nodes need a ticket"))
+	s.object = apierrors.NewForbidden(resource, "m", errors.New("nodes need an approval"))
 	b.Object.Spec.ProviderID = "p"
 	_, err := b.Save(t.Context(), func(refused error) bool {
 		g.Expect(b.Object.Spec.ProviderID).To(BeEmpty(), "the status is about what the server has")
@@ -159,7 +159,7 @@ func TestSaveOfWhatIsRefused(t *testing.T) {
 	g.Expect(persist.Refusal(err)).NotTo(BeEmpty())
 	m := &machine{}
 	g.Expect(s.Get(t.Context(), key, m)).To(Succeed())
-	g.Expect(m.Status.FailureDomain).To(ContainSubstring("nodes need a ticket"))
+	g.Expect(m.Status.FailureDomain).To(ContainSubstring("nodes need an approval"))
 	g.Expect(m.Spec.ProviderID).To(BeEmpty())
 }
 

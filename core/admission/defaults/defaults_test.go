@@ -35,7 +35,7 @@ func TestReplicas(t *testing.T) {
 		wanted, before *int32
 		annotations    map[string]string
 		want           int32
-		problem        string
+		wantErr        string
 	}{
 		"wanted":                         {wanted: ptr.To[int32](7), annotations: both("x", "y"), want: 7},
 		"none wanted":                    {wanted: ptr.To[int32](0), annotations: both("1", "3"), want: 0},
@@ -49,17 +49,17 @@ func TestReplicas(t *testing.T) {
 		"handed over above":              {before: ptr.To[int32](20), annotations: both("3", "9"), want: 9},
 		"limits the wrong way round":     {before: ptr.To[int32](5), annotations: both("9", "3"), want: 9},
 		"above limits the wrong way":     {before: ptr.To[int32](20), annotations: both("9", "3"), want: 3},
-		"lower limit that is none":       {annotations: both("few", "9"), problem: "min-size"},
-		"upper limit that is none":       {annotations: both("1", ""), problem: "max-size"},
-		"negative":                       {annotations: both("-1", "9"), problem: "min-size"},
-		"beyond int32":                   {annotations: both("1", "3000000000"), problem: "max-size"},
+		"lower limit that is none":       {annotations: both("few", "9"), wantErr: "min-size"},
+		"upper limit that is none":       {annotations: both("1", ""), wantErr: "max-size"},
+		"negative":                       {annotations: both("-1", "9"), wantErr: "min-size"},
+		"beyond int32":                   {annotations: both("1", "3000000000"), wantErr: "max-size"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := Replicas(test.wanted, test.before, test.annotations)
-			if test.problem != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

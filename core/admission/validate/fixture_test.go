@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/cluster-api/feature"
 )
 
-// texts are the problems as a client reads them.
+// texts are the errors as a client reads them.
 func texts(found field.ErrorList) string {
 	var lines []string
-	for _, problem := range found {
-		lines = append(lines, problem.Error())
+	for _, err := range found {
+		lines = append(lines, err.Error())
 	}
 	return strings.Join(lines, "\n")
 }
 
-// expect holds what was found against the beginning of the one problem that is wanted, or against none.
+// expect holds what was found against the beginning of the one error that is wanted, or against none.
 func expect(t *testing.T, found field.ErrorList, want string) {
 	t.Helper()
 	g := NewWithT(t)

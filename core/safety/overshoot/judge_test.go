@@ -156,13 +156,13 @@ func TestLabelOfSet(t *testing.T) {
 
 // TestTheGuardNotifiesOnce: listeners are notified of what is new.
 func TestTheGuardNotifiesOnce(t *testing.T) {
-	g, guard, told := NewWithT(t), &Guard{}, 0
-	guard.OnChange(func(client.Object) { told++ })
+	g, guard, notified := NewWithT(t), &Guard{}, 0
+	guard.OnChange(func(client.Object) { notified++ })
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 	g.Expect(guard.note(set, refusal{})).To(BeFalse())
 	g.Expect(guard.note(set, refusal{because: "b", text: "t"})).To(BeTrue())
 	g.Expect(guard.note(set, refusal{because: "b", text: "t"})).To(BeFalse())
 	g.Expect(guard.note(set, refusal{})).To(BeTrue())
-	g.Expect(told).To(Equal(2))
+	g.Expect(notified).To(Equal(2))
 	g.Expect((*Guard)(nil).Condition(set, nil).Reason).To(Equal(NotFrozenReason))
 }

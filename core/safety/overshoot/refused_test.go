@@ -24,8 +24,8 @@ func TestARefusedLabel(t *testing.T) {
 	d := w.deployment("d", 0)
 	set := w.set("s", 0, d)
 	w.machines(set, "a", "b", "c")
-	var told []string
-	w.guard.OnChange(func(object client.Object) { told = append(told, object.GetName()) })
+	var notified []string
+	w.guard.OnChange(func(object client.Object) { notified = append(notified, object.GetName()) })
 	isDeployment := func(object client.Object) bool { _, ok := object.(*clusterv1.MachineDeployment); return ok }
 	w.refused.Begin(isDeployment, overshoot.FrozenLabel)
 	for range 3 {
@@ -37,7 +37,7 @@ func TestARefusedLabel(t *testing.T) {
 	w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
 	w.G.Expect(condition.Reason).To(Equal(overshoot.OvershootReason))
 	w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring(refuse.Because)))
-	w.G.Expect(told).To(Equal([]string{"d"}))
+	w.G.Expect(notified).To(Equal([]string{"d"}))
 	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning FreezeRefused"), ContainSubstring(refuse.Because))), "once")
 	w.G.Expect(w.metric(d)).To(Equal(overshoot.OvershootReason))
 	w.machines(set, "d")

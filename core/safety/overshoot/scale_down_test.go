@@ -18,7 +18,7 @@ func TestAScaleDownIsNoOvershoot(t *testing.T) {
 	w.machines(set, "a", "b", "c", "d", "e", "f")
 	w.reconcile(d)
 	w.scale(d, 1)
-	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute), "the set has not been told")
+	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute), "the set has not been scaled yet")
 	w.scale(set, 1)
 	w.clock.Step(10 * time.Second)
 	w.G.Expect(w.reconcile(d)).To(Equal(50*time.Second), "it has not read it")

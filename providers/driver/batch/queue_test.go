@@ -241,7 +241,7 @@ func TestTheWaitAfterThrottling(t *testing.T) {
 	r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)), "the first again")
 }
 
-func TestTheLongerOfBackoffAndTheCloudsWishCounts(t *testing.T) {
+func TestTheLongerOfBackoffAndTheCloudsDelayCounts(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a")
 	for after, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, time.Second: time.Minute} {

@@ -169,11 +169,11 @@ func TestHealthyCondition(t *testing.T) {
 		observed observed
 		want     string
 	}{
-		"not observed":                {known, observed{}, ""},
-		"paused":                      {known, observed{pausedBy: []string{"x"}, instance: &driver.Instance{Impaired: "checks"}}, ""},
-		"impaired":                    {driverv1.MachineStatus{}, observed{instance: &driver.Instance{Impaired: "checks"}}, "False InstanceImpaired The instance fails checks of the cloud: checks"},
-		"well, and was never told of": {driverv1.MachineStatus{}, observed{instance: &driver.Instance{}}, ""},
-		"well again":                  {known, observed{instance: &driver.Instance{}}, "True InstanceHealthy "},
+		"not observed":                  {known, observed{}, ""},
+		"paused":                        {known, observed{pausedBy: []string{"x"}, instance: &driver.Instance{Impaired: "checks"}}, ""},
+		"impaired":                      {driverv1.MachineStatus{}, observed{instance: &driver.Instance{Impaired: "checks"}}, "False InstanceImpaired The instance fails checks of the cloud: checks"},
+		"well, and was never announced": {driverv1.MachineStatus{}, observed{instance: &driver.Instance{}}, ""},
+		"well again":                    {known, observed{instance: &driver.Instance{}}, "True InstanceHealthy "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

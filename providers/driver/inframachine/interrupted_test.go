@@ -23,7 +23,7 @@ func TestInterrupted(t *testing.T) {
 	clk := clocktesting.NewFakeClock(now)
 	r := &Reconciler[*testMachine]{Clock: clk, waker: wake.New()}
 	obj := &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u"}}
-	told := Notice{Kind: NoticeInterruption, ProviderID: "p", At: now, Deadline: now.Add(2 * time.Minute)}
+	notice := Notice{Kind: NoticeInterruption, ProviderID: "p", At: now, Deadline: now.Add(2 * time.Minute)}
 	settle := func() {
 		i := r.interrupted.get(client.ObjectKeyFromObject(obj))
 		i.settled = true
@@ -32,7 +32,7 @@ func TestInterrupted(t *testing.T) {
 
 	g.Expect(r.Interrupted(obj, Notice{Kind: NoticeRebalance, ProviderID: "p", At: now})).To(BeTrue(), "a recommendation ends nothing")
 	g.Expect(r.interrupted.get(client.ObjectKeyFromObject(obj)).about(obj, "p")).To(BeFalse())
-	g.Expect(r.Interrupted(obj, told)).To(BeFalse())
+	g.Expect(r.Interrupted(obj, notice)).To(BeFalse())
 	i := r.interrupted.get(client.ObjectKeyFromObject(obj))
 	g.Expect(i.about(obj, "p")).To(BeTrue())
 	g.Expect(i.about(obj, "q")).To(BeFalse(), "of another instance")
@@ -40,14 +40,14 @@ func TestInterrupted(t *testing.T) {
 	g.Expect((&interruption{}).about(&testMachine{}, "")).To(BeFalse())
 
 	settle()
-	g.Expect(r.Interrupted(obj, told)).To(BeTrue(), "it comes again")
+	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "it comes again")
 	g.Expect(r.interrupted.get(client.ObjectKeyFromObject(obj)).settled).To(BeTrue())
-	told.At = told.At.Add(time.Second)
-	g.Expect(r.Interrupted(obj, told)).To(BeFalse(), "a later one")
-	clk.SetTime(told.Deadline.Add(clockSkew))
-	g.Expect(r.Interrupted(obj, told)).To(BeTrue(), "nobody waits any more")
+	notice.At = notice.At.Add(time.Second)
+	g.Expect(r.Interrupted(obj, notice)).To(BeFalse(), "a later one")
+	clk.SetTime(notice.Deadline.Add(clockSkew))
+	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "nobody waits any more")
 	r.interrupted.forget(client.ObjectKeyFromObject(obj))
-	g.Expect(r.Interrupted(obj, told)).To(BeTrue(), "too late")
+	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "too late")
 	g.Expect(r.interrupted.get(client.ObjectKeyFromObject(obj)).about(obj, "p")).To(BeFalse())
 }
 

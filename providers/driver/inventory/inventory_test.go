@@ -220,7 +220,7 @@ func TestPut(t *testing.T) {
 }
 
 // What was put in is known before any list: the first one reports a change only where it does not hold it.
-func TestFirstListThatConfirmsIsNoNews(t *testing.T) {
+func TestFirstListThatConfirmsNotifiesNone(t *testing.T) {
 	r := newRig(t)
 	for _, id := range []string{"i-1", "i-2"} {
 		r.inventory.Put(driver.Scope{Location: "r"}, instance(id, driverv1.InstancePending))

@@ -56,7 +56,7 @@ func TestNothingIsConcludedFromAnAPIServerThatDoesNotAnswer(t *testing.T) {
 			defer ages.remove(i.collector)
 			i.scan(4)
 			i.Expect(i.cloud.deleted).To(BeEmpty())
-			i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "who is told?")
+			i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "which scope is behind?")
 			broken = false
 			i.scan(1)
 			i.Expect(i.cloud.deleted).To(BeEmpty(), "it was seen before what failed")
@@ -137,7 +137,7 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	i.scan(6)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-here-a"}))
 	i.Expect(i.cloud.cleaned).To(BeEmpty(), "its instance may be in the zone that did not answer")
-	i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "who is told?")
+	i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "which scope is behind?")
 	i.cloud.silent = nil
 	i.scan(1)
 	i.Expect(i.cloud.deleted).To(HaveLen(1), "it was seen once without an object")
