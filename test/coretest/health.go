@@ -8,7 +8,7 @@ import (
 	"millwright.dev/core/machinehealth"
 )
 
-// addJudge adds what judges Machines by the MachineHealthChecks of a test.
+// addJudge adds the controller that judges Machines by the MachineHealthChecks of a test.
 func (c *Core) addJudge(mgr ctrl.Manager, options controller.Options) (*machinehealth.Reconciler, error) {
 	judge := &machinehealth.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Results: &machinehealth.Results{},

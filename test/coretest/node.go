@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Node creates a Node as a kubelet would register it: not initialized, and ready when said so.
+// Node creates a Node as a kubelet would register it: not initialized, and ready if the argument says so.
 func (c *Core) Node(t *testing.T, name, providerID string, ready bool) *corev1.Node {
 	t.Helper()
 	node := &corev1.Node{

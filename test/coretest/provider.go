@@ -21,7 +21,7 @@ const (
 	maxProviderPeriod = 320 * time.Millisecond
 )
 
-// Instant plays both providers in a namespace until the context ends: bootstrap data are there at once, and a
+// Instant simulates both providers in a namespace until the context is done: bootstrap data are there at once, and a
 // machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
 func Instant(ctx context.Context, c client.Client, namespace string, contract version.Contract) error {
 	p := &instant{Client: c, namespace: namespace, contract: contract, done: map[string]bool{}}
@@ -48,7 +48,7 @@ type instant struct {
 	namespace string
 	contract  version.Contract
 	done      map[string]bool
-	// busy is whether the latest look has found something to do, or to wait for.
+	// busy is whether the last look has found something to do, or to wait for.
 	busy bool
 }
 
@@ -91,7 +91,7 @@ func (p *instant) infrastructure(ctx context.Context) error {
 	return err
 }
 
-// provision makes one machine and its Node, the Node first.
+// provision creates one machine and its Node, the Node first.
 func (p *instant) provision(ctx context.Context, infra *unstructured.Unstructured) error {
 	machine := &clusterv1.Machine{}
 	if err := p.Get(
@@ -130,7 +130,7 @@ func (p *instant) join(ctx context.Context, name, id string) error {
 		err = p.Get(ctx, client.ObjectKeyFromObject(node), node)
 	}
 	if err != nil || len(node.Status.Conditions) > 0 {
-		return err // One that has joined by another of these before says by itself how it is.
+		return err // One that another provider of a test has joined reports its own state.
 	}
 	before := node.DeepCopy()
 	for conditionType, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// SlowList holds back what reads whole kinds.
+// SlowList delays lists and watches of whole kinds.
 type SlowList struct {
 	resources []string
 	opened    chan struct{}
@@ -19,7 +19,7 @@ type SlowList struct {
 }
 
 // SlowLists has each list of the resources, and each watch, that a core begins from now on wait until Open; also with the
-// target clusters of MortalTarget. Those that are under way go on, so that Restart makes a core that has read nothing of them.
+// target clusters of MortalTarget. Those that are under way continue, so that a core after Restart has read nothing of them.
 func (c *Core) SlowLists(t *testing.T, resources ...string) *SlowList {
 	t.Helper()
 	slow := &SlowList{resources: resources, opened: make(chan struct{})}
@@ -28,7 +28,7 @@ func (c *Core) SlowLists(t *testing.T, resources ...string) *SlowList {
 	return slow
 }
 
-// Open lets all of them go on.
+// Open releases all of them.
 func (s *SlowList) Open() { s.once.Do(func() { close(s.opened) }) }
 
 // Held counts those that wait, or have waited.
@@ -38,7 +38,7 @@ func (s *SlowList) Held() int {
 	return s.held
 }
 
-// wait keeps a request that reads one of the kinds, until it may go on or nobody waits for it any more.
+// wait holds a request that reads one of the kinds, until it is released or its caller has gone.
 func (s *SlowList) wait(request *http.Request) {
 	if s == nil || request.Method != http.MethodGet || !slices.Contains(s.resources, path.Base(request.URL.Path)) {
 		return

@@ -31,7 +31,7 @@ func Kind(role string, contract version.Contract) string {
 	return role + "V1Beta" + strings.TrimPrefix(string(contract), "v1beta")
 }
 
-// CRD makes the definition of a stand-in kind in Group that keeps the given contracts. Its objects may hold anything.
+// CRD returns the definition of a stand-in kind in Group that keeps the given contracts. Its objects may hold anything.
 func CRD(kind string, contracts ...version.Contract) *apiextensionsv1.CustomResourceDefinition {
 	labels := map[string]string{}
 	for _, contract := range contracts {
@@ -61,7 +61,7 @@ func CRD(kind string, contracts ...version.Contract) *apiextensionsv1.CustomReso
 	}
 }
 
-// Template makes a template of a stand-in kind.
+// Template returns a template of a stand-in kind.
 func Template(kind, namespace, name string) *unstructured.Unstructured {
 	obj := Object(kind+clusterv1.TemplateSuffix, namespace, name)
 	obj.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
@@ -84,7 +84,7 @@ func Ref(kind, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: Group, Kind: kind, Name: name}
 }
 
-// Object makes a stand-in object, owned by the owners.
+// Object returns a stand-in object, owned by the owners.
 func Object(kind, namespace, name string, owners ...metav1.OwnerReference) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetGroupVersionKind(groupKind(kind).WithVersion("v1"))

@@ -9,7 +9,7 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// TestAnnotationsPageIsComplete: what the pages of the kinds say that people may set, of this project's own and of the Machine Controller
+// TestAnnotationsPageIsComplete: what the pages of the kinds say that users may set, of this project's own and of the Machine Controller
 // Manager's, has its command on the page of all annotations; test/admission types the commands.
 func TestAnnotationsPageIsComplete(t *testing.T) {
 	g := NewWithT(t)
@@ -37,7 +37,7 @@ func TestAnnotationsPageIsComplete(t *testing.T) {
 }
 
 // TestAnnotationsPageHasWhatTheCodeHas: each annotation and label that the code knows is on the page, in a command or in the table of those that
-// nobody asks for, which says of each what it is, and has none that is in no code.
+// users do not set, which explains each, and has none that is in no code.
 func TestAnnotationsPageHasWhatTheCodeHas(t *testing.T) {
 	g := NewWithT(t)
 	const others = "Not asked for"

@@ -19,7 +19,7 @@ import (
 // upstream is where Cluster API declares its annotations and labels.
 const upstream = "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-// key is what an annotation, label, taint or finalizer of this project, of Cluster API or of the Machine Controller Manager looks like.
+// key matches an annotation, label, taint or finalizer of this project, of Cluster API or of the Machine Controller Manager.
 var key = regexp.MustCompile(
 	`^([a-z0-9-]+\.)*(millwright\.dev|x-k8s\.io|sapcloud\.io)/[A-Za-z0-9._-]+$|^[a-z0-9-]+\.machine\.sapcloud\.io$`)
 

@@ -50,7 +50,7 @@ func Named(word string) func(string) bool {
 	return func(name string) bool { return strings.HasSuffix(name, word) }
 }
 
-// loader type-checks packages as far as constants need it: errors, as of packages that are not followed, are let pass.
+// loader type-checks packages as far as constants need it: errors, as of packages that are not followed, are ignored.
 type loader struct {
 	fset  *token.FileSet
 	known map[string]*types.Package
@@ -147,7 +147,7 @@ func sourceOf(path, directory string) (string, error) {
 var goRoot = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking the go command for GOROOT: %w", err)
+		return "", fmt.Errorf("reading GOROOT from the go command: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 })

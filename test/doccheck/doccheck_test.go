@@ -17,7 +17,7 @@ const page = "# Title\n\n" +
 	"## Examples\n\n```yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n```\n\n" +
 	"```yaml fragment\nmetadata: {}\n```\n\n```sh\nls\n```\n"
 
-// recorder takes what a check would report.
+// recorder records what a check would report.
 type recorder struct {
 	testing.TB
 	reports []string

@@ -17,7 +17,7 @@ import (
 const Fragment = "fragment"
 
 // Examples gives the objects in the fenced blocks of yaml below a heading, of the whole page for "". Blocks with
-// the word Fragment are left out; all others must hold whole objects. It ends the test when there is no object.
+// the word Fragment are left out; all others must hold whole objects. It fails the test when there is no object.
 func (p *Page) Examples(t testing.TB, heading string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -113,8 +113,8 @@ func (p *Page) fenced(t testing.TB, heading, language string, fragments bool) []
 	return found
 }
 
-// Commands are the fenced blocks of sh below a heading, of the whole page for "", joined: what a reader types. Blocks with
-// the word Fragment are left out. It ends the test when there is none.
+// Commands are the fenced blocks of sh below a heading, of the whole page for "", joined: what a user types. Blocks with
+// the word Fragment are left out. It fails the test when there is none.
 func (p *Page) Commands(t testing.TB, heading string) string {
 	t.Helper()
 	blocks := p.blocks(t, heading, "sh")
@@ -124,7 +124,7 @@ func (p *Page) Commands(t testing.TB, heading string) string {
 	return string(bytes.Join(blocks, nil))
 }
 
-// Code are the fenced blocks of Go below a heading, of the whole page for "". It ends the test when there is none.
+// Code are the fenced blocks of Go below a heading, of the whole page for "". It fails the test when there is none.
 func (p *Page) Code(t testing.TB, heading string) []string {
 	t.Helper()
 	var code []string

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// fileName is what a code span looks like that names a file of the repository.
+// fileName matches a code span that names a file of the repository.
 var fileName = regexp.MustCompile(`^\w[\w.-]*(/[\w.-]+)*\.(go|sh|md|mod)$`)
 
 // CheckFiles reports code spans that name a file which does not exist. A path may begin at the root of the repository or at any

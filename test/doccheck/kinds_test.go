@@ -15,8 +15,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// TestEachKindHasAPage: whoever finds a kind of ours in a cluster finds it in the reference, with each field. A template is on the page of
-// what is made from it.
+// TestEachKindHasAPage: each kind of ours is in the reference, with each field. A template is on the page of what is created from it.
 func TestEachKindHasAPage(t *testing.T) {
 	g := NewWithT(t)
 	overview, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "README.md"))
@@ -44,7 +43,7 @@ func TestEachKindHasAPage(t *testing.T) {
 	}
 }
 
-// skipped have sections or tables of their own, or are of an API version that is going: deprecated and what ClusterClass alone reads.
+// skipped have sections or tables of their own, are deprecated with their API version, or are only read by ClusterClass.
 var skipped = map[string][]string{"spec": {"topology"}, "status": {"conditions", "deprecated"}}
 
 // shipped are the kinds of our definitions by their files.

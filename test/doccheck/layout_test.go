@@ -30,9 +30,8 @@ var elsewhere = map[string]string{
 	"providers/driver/identity/watch.go":        "added to the controllers of others",
 }
 
-// TestLayoutOfControllers: what the page for contributors says of the files of a controller is so in all of them, and the README of each
-// names all its files. What all controllers
-// share is in contracts/controller; a stand-in of the conformance suite is a provider of its own.
+// TestLayoutOfControllers: all controllers have the files that the page for contributors describes, and the README of each names all its
+// files. What all controllers share is in contracts/controller; a stand-in of the conformance suite is a provider of its own.
 func TestLayoutOfControllers(t *testing.T) {
 	g := NewWithT(t)
 	found, excused := map[string]int{}, map[string]bool{}

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// goFile is the name of a Go file, or a pattern for several, as it stands in a text.
+	// goFile is the name of a Go file, or a pattern for several, in a text.
 	goFile = regexp.MustCompile(`[\w*]+\.go\b`)
 	// word is what may be the name of a directory.
 	word = regexp.MustCompile(`[a-z0-9]+`)
@@ -25,7 +25,7 @@ var (
 const lists = 3
 
 // CheckLists reports a page whose tables list the Go files of its directory, or the directories in it, and that does not name all of
-// them: who looks for what a file does would take the others for unimportant. Tests, generated files and doc.go need not be named.
+// them: a reader would consider the others unimportant. Tests, generated files and doc.go need not be named.
 func (p *Page) CheckLists(t testing.TB) {
 	t.Helper()
 	files, directories := goFilesIn(path.Dir(p.Path))

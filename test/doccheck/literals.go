@@ -10,7 +10,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// Literals gives the bare strings that the Go files of a directory, test files aside, hand to some functions: the keys are
+// Literals returns the string literals that the Go files of a directory, test files aside, pass to some functions: the keys are
 // the names of the functions, the values the number of the argument, from 0. What should be a constant, so that
 // Constants finds it, must not be among them.
 func Literals(t testing.TB, directory string, arguments map[string]int) []string {

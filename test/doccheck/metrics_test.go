@@ -15,7 +15,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// metric is what the name of a metric looks like in the code.
+// metric matches the name of a metric in the code.
 var metric = regexp.MustCompile(`"(millwright_[a-z_]*[a-z])"`)
 
 // TestMetrics: the page has each metric of the managers, and none that they do not have.

@@ -50,8 +50,8 @@ func (p *Page) Headings() []string {
 	return found
 }
 
-// section is what stands below the heading with that text, down to the next heading of its level or above; the
-// whole page for "". It ends the test when there is no such heading.
+// section is what is below the heading with that text, down to the next heading of its level or above; the
+// whole page for "". It fails the test when there is no such heading.
 func (p *Page) section(t testing.TB, heading string) []ast.Node {
 	t.Helper()
 	var inside []ast.Node

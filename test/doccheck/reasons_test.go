@@ -70,7 +70,7 @@ func controllers(t *testing.T) (directories []string) {
 	return slices.Compact(directories)
 }
 
-// stringConstants are the constants of a directory that are declared with a bare string, with the names of their files.
+// stringConstants are the constants of a directory that are declared with a string literal, with the names of their files.
 func stringConstants(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), filepath.FromSlash(directory), "*.go"))

@@ -17,7 +17,7 @@ import (
 
 const contributing = "docs/contributing.md"
 
-// TestRecipes makes the change that the recipes for contributors describe to the code as it is, and compiles it.
+// TestRecipes applies the change that the recipes for contributors describe to the current code, and compiles it.
 func TestRecipes(t *testing.T) {
 	page := doccheck.Read(t, contributing)
 	only := func(heading string) string {
@@ -46,7 +46,7 @@ func TestRecipes(t *testing.T) {
 	o.build("./core", "./core/machine", "./core/quota")
 }
 
-// TestRecipesNameWhatExists: the files that the recipes name declare what they say is in them.
+// TestRecipesNameWhatExists: the files that the recipes name declare what the recipes say.
 func TestRecipesNameWhatExists(t *testing.T) {
 	page := doccheck.Read(t, contributing)
 	rows := 0
@@ -88,7 +88,7 @@ import (
 type overlay struct {
 	t   *testing.T
 	dir string
-	// Replace has the files of the change by those that they stand for.
+	// Replace has the files of the change by those that they replace.
 	Replace map[string]string
 }
 

@@ -27,8 +27,8 @@ type rules struct {
 	}
 }
 
-// TestRunbooks: each alert asks for metrics that are documented, which TestMetrics compares with the code, and has a page that begins with its
-// name; the list has all of them, and says when to do nothing.
+// TestRunbooks: each alert queries metrics that are documented, which TestMetrics compares with the code, and has a page that begins with
+// its name; the list has all of them, and says when to do nothing.
 func TestRunbooks(t *testing.T) {
 	g := NewWithT(t)
 	directory := filepath.Join(testenv.Root(), "docs", "runbooks")
@@ -66,7 +66,7 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// quotedAlerts are the alerts that pages show, with what they ask for.
+// quotedAlerts are the alerts that pages show, with their expressions.
 func quotedAlerts(t *testing.T) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

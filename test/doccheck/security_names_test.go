@@ -13,17 +13,17 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// keyed is what a key with a domain looks like.
+// keyed matches a key with a domain.
 var keyed = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+/[a-z0-9.-]+$`)
 
-// TestSecurityTableHasEachKey: somebody else can write each label, annotation and taint that the core reads, so that the page
-// says of each what is believed of it.
+// TestSecurityTableHasEachKey: other users can write each label, annotation and taint that the core reads, so that the page
+// says how far each is trusted.
 func TestSecurityTableHasEachKey(t *testing.T) {
 	g := NewWithT(t)
 	source, err := os.ReadFile(filepath.Join(testenv.Root(), "docs/security.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	var silent []string
-	// The page is free to leave a domain out that it has just named.
+	// The page may leave out a domain that it has just named.
 	keys := doccheck.Constants(t, func(name string) bool {
 		return strings.Contains(name, "Annotation") || strings.Contains(name, "Label")
 	}, "core/machine", "core/machineset", "core/machinedeployment", "core/machines", "core/cluster", "core/drain", "core/remote", "core/external", "contracts/controller/predicates", "contracts/controller/paused")

@@ -37,7 +37,7 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-// checkProofs wants a test that exists in a column of each row of the page's tables; another column names the row.
+// checkProofs requires a test that exists in a column of each row of the page's tables; another column names the row.
 func checkProofs(t *testing.T, path, name, column string) {
 	t.Helper()
 	g := NewWithT(t)

@@ -19,7 +19,7 @@ type Cell struct {
 	Code []string
 }
 
-// Table gives the rows of all tables below a heading, up to the next heading of its level or above. It ends the
+// Table returns the rows of all tables below a heading, up to the next heading of its level or above. It fails the
 // test when there is none.
 func (p *Page) Table(t testing.TB, heading string) []Row {
 	t.Helper()
@@ -37,7 +37,7 @@ func (p *Page) Table(t testing.TB, heading string) []Row {
 	return rows
 }
 
-// Keys gives the code spans of one column of the tables below a heading: what the table documents. It ends the
+// Keys returns the code spans of one column of the tables below a heading: what the table documents. It fails the
 // test when no table has such a column.
 func (p *Page) Keys(t testing.TB, heading, column string) []string {
 	t.Helper()

@@ -2,9 +2,9 @@ package drivers
 
 import "millwright.dev/providers/driver"
 
-// awsCodes are the codes of EC2 that a launch may be refused with, by the class that decides about condition and next try. Where a reference that
-// the request names is missing, or an image not available yet, somebody may still create it, so that the machine has not failed for good.
-// An error of EC2's own leaves open whether there is an instance, and is told as one of the cloud.
+// awsCodes are the codes of EC2 that a launch may be refused with, by the class that decides about condition and next try. Where a
+// reference that the request names is missing, or an image not available yet, a user may still create it, so that the machine has not
+// failed permanently. An internal error of EC2 leaves open whether there is an instance, and is reported as one of the cloud.
 var awsCodes = map[driver.Class][]string{
 	driver.ClassCapacity: {
 		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", "SpotMaxPriceTooLow",

@@ -42,7 +42,7 @@ var (
 func openAWS() *drivertest.Cloud[*infrav1.AWSMachine] {
 	delays := simapi.Delays{Pending: 5 * time.Second, ShuttingDown: 5 * time.Second, Consistency: time.Second}
 	s := ec2.New(ec2.Options{Delays: delays, Seed: 1})
-	keys := &credentials{prefix: "AKIATEST", letIn: func(key string) { s.SetAccessKeyIDs(key) }}
+	keys := &credentials{prefix: "AKIATEST", accept: func(key string) { s.SetAccessKeyIDs(key) }}
 	keys.rotate()
 	codes := map[driver.Class]simulator.APIError{
 		driver.ClassCapacity: {Code: "InsufficientInstanceCapacity"}, driver.ClassQuota: {Code: "VcpuLimitExceeded"},

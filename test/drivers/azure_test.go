@@ -37,7 +37,7 @@ var azureSizes = [2]string{"Standard_D2s_v5", "Standard_E2s_v5"}
 func openAzure() *drivertest.Cloud[*infrav1.AzureMachine] {
 	delays := arm.Delays{Create: 20 * time.Second, Delete: 10 * time.Second, Power: 5 * time.Second, Part: 2 * time.Second}
 	s := arm.New(arm.Options{Delays: delays, Seed: 1, PageSize: int(number("PAGE", 1000))})
-	tokens := &credentials{prefix: "token", letIn: func(token string) { s.SetTokens(token) }}
+	tokens := &credentials{prefix: "token", accept: func(token string) { s.SetTokens(token) }}
 	tokens.rotate()
 	codes := map[driver.Class]simulator.APIError{
 		driver.ClassCapacity: {Code: "AllocationFailed", Status: http.StatusConflict}, driver.ClassQuota: {Code: "QuotaExceeded", Status: http.StatusConflict},

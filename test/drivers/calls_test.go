@@ -16,7 +16,7 @@ import (
 // fewer is how many times the goal of 300 Machines the reads may be of the few of an ordinary run, which share the same lists.
 const fewer = 4
 
-// TestCallsPerMachine holds the drivers to what a Machine may cost in calls, of those that are created and deleted at once, and prints the figures.
+// TestCallsPerMachine limits the calls of the drivers per Machine, with all created and deleted at once, and prints the figures.
 // MACHINES is how many; the goals are those of 300, which make bench-clouds measures. PAGE is how many items a page of Azure's lists has.
 func TestCallsPerMachine(t *testing.T) {
 	machines := int(number("MACHINES", 50))
@@ -39,7 +39,7 @@ func TestCallsPerMachine(t *testing.T) {
 			report(t, test.cloud, machines, figures)
 			g.Expect(figures.All(test.launch)).To(Equal(machines))
 			g.Expect(figures.All(test.ends)).To(BeNumerically("<=", machines))
-			g.Expect(figures.Deleted["instances.get"]).To(BeZero(), "what is to end needs no read of its own where the list has an answer")
+			g.Expect(figures.Deleted["instances.get"]).To(BeZero(), "a deletion needs no read of its own where the list has an answer")
 			others := func(name string) bool { return name != test.launch && name != test.ends }
 			rest := drivertest.Sum(figures.Created, others) + drivertest.Sum(figures.Deleted, others)
 			if machines < 300 {

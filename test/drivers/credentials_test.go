@@ -13,10 +13,10 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// credentials are those that a provider has, of which a cloud lets in the latest.
+// credentials are those that a provider has, of which a cloud accepts the latest.
 type credentials struct {
 	prefix string
-	letIn  func(string)
+	accept func(string)
 
 	mu sync.Mutex
 	n  int
@@ -30,25 +30,25 @@ func (c *credentials) current() string {
 
 func (c *credentials) key() string { return fmt.Sprintf("%s%08d", c.prefix, c.n) }
 
-// rotate gives the provider others; those before are refused.
+// rotate gives the provider others; earlier ones are refused.
 func (c *credentials) rotate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
-	c.letIn(c.key())
+	c.accept(c.key())
 }
 
-// expire has all of them refused, and restore lets in those that the provider has.
+// expire has all of them refused, and restore accepts those that the provider has.
 func (c *credentials) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.letIn("nobody")
+	c.accept("none")
 }
 
 func (c *credentials) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.letIn(c.key())
+	c.accept(c.key())
 }
 
 // Retrieve is AWS's form of them.
@@ -64,7 +64,7 @@ func (c *credentials) GetToken(context.Context, policy.TokenRequestOptions) (azc
 // Token and Refused are Google's, and scoped is the example's.
 func (c *credentials) Token(context.Context) (string, error) { return c.current(), nil }
 
-// Refused is told of a token that was refused; each call asks for one anyhow.
+// Refused is called with a token that was refused; each call requests one anyway.
 func (c *credentials) Refused(string) {}
 
 func (c *credentials) scoped(context.Context, driver.Scope) (string, error) { return c.current(), nil }

@@ -28,8 +28,8 @@ func TestGCP(t *testing.T) { t.Parallel(); drivertest.Run(t, gcpProvider()) }
 
 func TestExample(t *testing.T) { t.Parallel(); drivertest.Run(t, exampleProvider()) }
 
-// TestAllCloudsAtOnce: AWS, Azure and GCP with three machines each, while things go wrong in all of them; nothing is made twice, and nothing is left.
-// LIVES is how many are simulated, SEED the first of them.
+// TestAllCloudsAtOnce: AWS, Azure and GCP with three machines each, with faults in all of them; nothing is created twice, and nothing is
+// left. LIVES is how many are simulated, SEED the first of them.
 func TestAllCloudsAtOnce(t *testing.T) {
 	first, lives := number("SEED", 1), number("LIVES", 10)
 	for seed := first; seed < first+lives && !t.Failed(); seed++ {

@@ -52,7 +52,7 @@ func openExample() *drivertest.Cloud[*examplev1.ExampleMachine] {
 	c := cloud.New(cloud.Options{})
 	c.AddAccount(exampleAccount, "token")
 	allowed, seen := "token", &owners{uids: map[string]bool{}}
-	tokens := &credentials{prefix: "token", letIn: func(token string) {
+	tokens := &credentials{prefix: "token", accept: func(token string) {
 		c.RevokeToken(exampleAccount, allowed)
 		c.AddToken(exampleAccount, token)
 		allowed = token
@@ -135,7 +135,7 @@ func exampleObject(name string, w drivertest.ObjectOptions) *examplev1.ExampleMa
 	return m
 }
 
-// exampleResources are machines, and the parts of the owners that any machine has had; those of nobody that is known have no owner.
+// exampleResources are machines, and the parts of the owners that any machine has had; those without a known owner have none.
 func exampleResources(c *cloud.Cloud, owners *owners) (all []drivertest.Resource) {
 	for _, m := range c.Machines(exampleAccount, nil) {
 		uid := m.Labels[instance.LabelOwnerUID]

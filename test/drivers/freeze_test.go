@@ -10,8 +10,8 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// TestOrphansAreKeptInEachFreezeOfTheCore: providers read the reasons from a condition, since they know nothing of the core. This holds the two
-// together.
+// TestOrphansAreKeptInEachFreezeOfTheCore: providers read the reasons from a condition, since they do not import the core. This compares
+// the two.
 func TestOrphansAreKeptInEachFreezeOfTheCore(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.RestoreSuspectedReason))

@@ -44,7 +44,7 @@ func openGCP() *drivertest.Cloud[*infrav1.GCPMachine] {
 		catalog.Subnetworks[i].Addresses = 1000
 	}
 	s := compute.New(compute.Options{Projects: []string{gcpProject}, Delays: delays, Catalog: catalog})
-	tokens := &credentials{prefix: "token", letIn: func(token string) { s.SetTokens(token) }}
+	tokens := &credentials{prefix: "token", accept: func(token string) { s.SetTokens(token) }}
 	tokens.rotate()
 	codes := map[driver.Class]simulator.APIError{
 		driver.ClassCapacity:   {Code: "ZONE_RESOURCE_POOL_EXHAUSTED", Status: http.StatusServiceUnavailable},

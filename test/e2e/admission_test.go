@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// expectAdmission shows that the core's webhooks are at work: what is wrong is refused, and clients of v1beta1 read
+// expectAdmission shows that the core's webhooks work: what is invalid is refused, and clients of v1beta1 read
 // the Machines.
 func (w *world) expectAdmission() {
 	w.t.Helper()

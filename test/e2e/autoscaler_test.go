@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAutoscaler does what the cluster autoscaler does: it marks Machines and lowers the replicas. Exactly those go,
-// also in the midst of a rollout, and a Node that a user keeps from the autoscaler stays so.
+// TestAutoscaler does what the cluster autoscaler does: it marks Machines and lowers the replicas. Exactly those are deleted,
+// also in the middle of a rollout, and a Node that a user has excluded from the autoscaler stays excluded.
 func TestAutoscaler(t *testing.T) {
 	w := manyWorld(t, &rolling, "autoscaler")
 	w.start(6, surge(int64(1), int64(0)))
@@ -36,7 +36,7 @@ func TestAutoscaler(t *testing.T) {
 		return false
 	}).Should(BeTrue())
 	if node := w.nodes()[machines[5].Status.NodeRef.Name]; node != nil {
-		w.Expect(node.Annotations).To(HaveKeyWithValue(scaleDownDisabled, "user"), "it is outdated, and stays as the user wants it")
+		w.Expect(node.Annotations).To(HaveKeyWithValue(scaleDownDisabled, "user"), "it is outdated, and stays as the user has set it")
 	}
 	fresh := w.ofTemplate(nextTemplate)
 	w.markForDeletion(&chosen)
@@ -53,7 +53,7 @@ func TestAutoscaler(t *testing.T) {
 	w.expectInstances(3)
 }
 
-// markForDeletion is how an autoscaler says which Machine it wants to be rid of.
+// markForDeletion is how an autoscaler selects the Machine to delete.
 func (w *world) markForDeletion(machine *clusterv1.Machine) {
 	w.t.Helper()
 	marked := machine.DeepCopy()
@@ -64,7 +64,7 @@ func (w *world) markForDeletion(machine *clusterv1.Machine) {
 	w.Expect(w.control.Patch(w.ctx, marked, client.MergeFrom(machine))).To(Succeed())
 }
 
-// keepByUser keeps a Node from the autoscaler as a user does.
+// keepByUser excludes a Node from the autoscaler as a user does.
 func (w *world) keepByUser(node string) {
 	w.t.Helper()
 	object := w.nodes()[node]

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRefusedLaunches lets EC2 have no capacity, then refuse for too many requests, then work: the
-// Machine says each, and arrives as the same Machine.
+// Machine reports each, and the same Machine gets its instance.
 func TestRefusedLaunches(t *testing.T) {
 	w := sharedWorld(t, "refused-launches")
 	capacity := w.refuse("InsufficientInstanceCapacity")
@@ -39,7 +39,7 @@ func (w *world) refuse(code string) string {
 	return id
 }
 
-// expectRefused waits until both the AWSMachine and the Machine say why there is no instance.
+// expectRefused waits until both the AWSMachine and the Machine report why there is no instance.
 func (w *world) expectRefused(machine *clusterv1.Machine, reason, code string) {
 	w.t.Helper()
 	infra := &infrav1.AWSMachine{}

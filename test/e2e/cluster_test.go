@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestClusterDeletion deletes the Cluster alone: its machines go first, with their Nodes and everything
-// that was made for them in the target cluster.
+// TestClusterDeletion deletes only the Cluster: its machines are deleted first, with their Nodes and everything
+// that was created for them in the target cluster.
 func TestClusterDeletion(t *testing.T) {
 	w := sharedWorld(t, "cluster-deletion")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
@@ -22,7 +22,7 @@ func TestClusterDeletion(t *testing.T) {
 }
 
 // TestNamespaceDeletion deletes the namespace of everything: Kubernetes deletes Cluster, Machines, their objects and the
-// kubeconfig in no order and all at once, and lets nothing new be made, events included.
+// kubeconfig in no order and all at once, and nothing new can be created, events included.
 func TestNamespaceDeletion(t *testing.T) {
 	w := sharedWorld(t, "namespace-deletion")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
@@ -31,6 +31,6 @@ func TestNamespaceDeletion(t *testing.T) {
 	w.Expect(w.control.Delete(w.ctx, namespace)).To(Succeed())
 	w.Eventually(func() bool {
 		return apierrors.IsNotFound(w.control.Get(w.ctx, client.ObjectKeyFromObject(namespace), namespace))
-	}).Should(BeTrue(), "nothing holds the namespace")
+	}).Should(BeTrue(), "nothing blocks the deletion of the namespace")
 	w.Expect(w.scenario.AwaitNothingLeft(w.ctx)).To(Succeed())
 }

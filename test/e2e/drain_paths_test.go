@@ -19,7 +19,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// drainFinalizer is a finalizer by which a test keeps a pod that has ended.
+// drainFinalizer is a finalizer with which a test keeps a pod that has ended.
 const drainFinalizer = "e2e.millwright.dev/kept"
 
 // TestDrains deletes one MachineDeployment whose Machines each have pods of another kind on their Nodes, so that all
@@ -64,14 +64,14 @@ func TestDrains(t *testing.T) {
 // drains are the scenarios of TestDrains.
 type drains struct {
 	*world
-	// pods is the namespace of the pods. It is another one than that of the Machines, whose budgets are watched for
-	// violations, which here are wanted.
+	// pods is the namespace of the pods. It is not that of the Machines, whose budgets are watched for
+	// violations, which are expected here.
 	pods string
 	// awaited are the pods that must be Ready before the Machines are deleted, budgets those that must count one.
 	awaited, budgets []string
 }
 
-// within has the expectations of the world fail a subtest.
+// within lets the expectations of the world fail a subtest.
 func (w *world) within(t *testing.T, run func()) {
 	t.Helper()
 	outer, outerT := w.WithT, w.t
@@ -93,7 +93,7 @@ func (d *drains) makeNamespace() {
 	}).Should(Succeed())
 }
 
-// podOn makes a pod on a Node.
+// podOn creates a pod on a Node.
 func (d *drains) podOn(node *corev1.Node, name string, change ...func(*corev1.Pod)) {
 	d.t.Helper()
 	pod := &corev1.Pod{
@@ -106,7 +106,7 @@ func (d *drains) podOn(node *corev1.Node, name string, change ...func(*corev1.Po
 	for _, c := range change {
 		c(pod)
 	}
-	// Asked before the creation: the ServiceAccount's admission adds a volume of its own.
+	// Checked before the creation: the ServiceAccount's admission adds a volume of its own.
 	if len(pod.Spec.Volumes) == 0 {
 		d.awaited = append(d.awaited, name)
 	}
@@ -230,14 +230,14 @@ func (d *drains) followRules(node *corev1.Node) {
 	d.eventuallyEvicted("back")
 }
 
-// release lets a pod go that a finalizer has kept.
+// release removes the finalizer that has kept a pod.
 func (d *drains) release(name string) {
 	d.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: name}}
 	d.Expect(d.target.Patch(d.ctx, pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 }
 
-// budget makes a budget that lets none of the pods of an app go.
+// budget creates a budget that allows no eviction of the pods of an app.
 func (d *drains) budget(app string) {
 	d.budgets = append(d.budgets, app)
 	d.Expect(d.target.Create(d.ctx, &policyv1.PodDisruptionBudget{

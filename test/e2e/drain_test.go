@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestCoreKilledMidDrain kills the core while a disruption budget holds up a drain: the restarted core
-// goes on, and evicts when the budget allows it, not before.
+// TestCoreKilledMidDrain kills the core while a disruption budget blocks a drain: the restarted core
+// continues, and evicts when the budget allows it, not before.
 func TestCoreKilledMidDrain(t *testing.T) {
 	w := sharedWorld(t, "killed-mid-drain")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestHealthCheck: of one of three Nodes nothing is heard any more, which its control plane says as Ready Unknown. The core is killed
-// before the timeout of the MachineHealthCheck; the next one counts on, and the Machine is replaced, it alone.
+// TestHealthCheck: one of three Nodes does not report any more, so that its control plane sets Ready to Unknown. The core is killed
+// before the timeout of the MachineHealthCheck; the restarted one does not count from zero, and only this Machine is replaced.
 func TestHealthCheck(t *testing.T) {
 	w := manyWorld(t, &failing, "health-check")
 	w.start(3)
@@ -57,7 +57,7 @@ func (w *world) awaitHealthy(check *clusterv1.MachineHealthCheck, count int32) {
 	}).Should(Succeed())
 }
 
-// fallSilent says of a Node what the node lifecycle controller says when its kubelet does not report any more.
+// fallSilent sets the condition that the node lifecycle controller sets when a kubelet does not report any more.
 func (w *world) fallSilent(name string) {
 	w.t.Helper()
 	w.setReady(name, corev1.ConditionUnknown, "NodeStatusUnknown")

@@ -19,8 +19,8 @@ const (
 	archiveHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/archive"
 )
 
-// TestHooks holds a deletion by hooks of three owners: each is named, the core may be killed meanwhile, and the removal
-// of the last one of a step is acted on at once.
+// TestHooks blocks a deletion by hooks of three owners: each is named, the core may be killed meanwhile, and the removal
+// of the last one of a step continues the deletion at once.
 func TestHooks(t *testing.T) {
 	w := sharedWorld(t, "hooks")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(1))).To(Succeed())

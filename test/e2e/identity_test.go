@@ -20,10 +20,10 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// unmoved is how long it is watched that a claim changes nothing, once it has been seen by who could believe it.
+// unmoved is how long a claim must change nothing, once the core has seen it.
 const unmoved = 5 * time.Second
 
-// TestAMachineThatClaimsToBeAnother is the whole attack of who holds machine A, with nothing but what A was given: the download
+// TestAMachineThatClaimsToBeAnother is the whole attack from a compromised machine A, with only what A was given: the download
 // token in its user data. It gets A's certificate, registers Node A with the provider ID of Machine B, which has not joined,
 // and gains nothing.
 func TestAMachineThatClaimsToBeAnother(t *testing.T) {
@@ -63,9 +63,9 @@ func TestAMachineThatClaimsToBeAnother(t *testing.T) {
 
 	w.Expect(w.scenario.DeleteMachines(w.ctx)).To(Succeed())
 	w.Eventually(func() error { return w.target.Get(w.ctx, client.ObjectKey{Name: b.Name}, &corev1.Node{}) }).
-		Should(MatchError(ContainSubstring("not found")), "B goes with its own Node")
+		Should(MatchError(ContainSubstring("not found")), "B is deleted with its own Node")
 	w.Expect(w.target.Get(w.ctx, client.ObjectKeyFromObject(stolen), stolen)).To(Succeed())
-	w.Expect(stolen.DeletionTimestamp).To(BeNil(), "and Node A, which is nobody's, is left alone")
+	w.Expect(stolen.DeletionTimestamp).To(BeNil(), "and Node A, which belongs to no Machine, is left alone")
 	w.Expect(stolen.Spec.Unschedulable).To(BeFalse())
 	w.Expect(stolen.Annotations).NotTo(HaveKey(clusterv1.MachineAnnotation))
 }
@@ -79,13 +79,13 @@ func (w *world) reread(m *clusterv1.Machine) {
 	w.Expect(w.control.Get(w.ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 }
 
-// remove deletes what the test has made in the target cluster, after its context has ended too.
+// remove deletes what the test has created in the target cluster, also when its context is done.
 func (w *world) remove(obj client.Object) {
 	w.t.Helper()
 	w.Expect(client.IgnoreNotFound(w.target.Delete(suite.ctx, obj))).To(Succeed())
 }
 
-// nodeOf is what a kubelet registers, and says of itself.
+// nodeOf is what a kubelet registers and reports.
 func nodeOf(name, providerID string) *corev1.Node {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}
 	return &corev1.Node{
@@ -96,7 +96,7 @@ func nodeOf(name, providerID string) *corev1.Node {
 }
 
 // identityFromToken does what a machine does to join: with the token in its user data it reads its Secret, with the one that it
-// finds there it asks for the certificate of its Node. The client has that certificate.
+// finds there it requests the certificate of its Node. The client has that certificate.
 func (w *world) identityFromToken(download string, names nodeaccess.Names, name string) sandbox.Client {
 	w.t.Helper()
 	secret := &corev1.Secret{}
@@ -125,7 +125,7 @@ func (w *world) certified(issued *certificatesv1.CertificateSigningRequest, priv
 	return c
 }
 
-// expectClaimNamed waits until the Machine says which Node claims its provider ID without being believed.
+// expectClaimNamed waits until the Machine reports which Node claims its provider ID and is ignored.
 func (w *world) expectClaimNamed(m *clusterv1.Machine, claiming *corev1.Node) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -149,7 +149,7 @@ func (w *world) expectJoined(m *clusterv1.Machine) {
 	w.expectNoTokens(m)
 }
 
-// expectOnlyNode makes sure that a machine's Secret can be read as one Node alone.
+// expectOnlyNode makes sure that only one Node can read a machine's Secret.
 func (w *world) expectOnlyNode(names nodeaccess.Names, name string) {
 	w.t.Helper()
 	w.Eventually(func() ([]rbacv1.Subject, error) {

@@ -84,11 +84,11 @@ func (w *world) expectTaints(names ...string) {
 	}).Should(Succeed())
 }
 
-// dropTaints takes all taints from a Node by hand.
+// dropTaints removes all taints of a Node manually.
 func (w *world) dropTaints(name string) {
 	w.t.Helper()
 	node := w.nodes()[name]
-	bare := node.DeepCopy()
-	bare.Spec.Taints = nil
-	w.Expect(w.target.Patch(w.ctx, bare, client.MergeFrom(node))).To(Succeed())
+	untainted := node.DeepCopy()
+	untainted.Spec.Taints = nil
+	w.Expect(w.target.Patch(w.ctx, untainted, client.MergeFrom(node))).To(Succeed())
 }

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// notice is what EC2 gives before it takes a spot instance back.
+// notice is the time that EC2 gives before it reclaims a spot instance.
 const notice = 2 * time.Minute
 
 // spot edits the sample AWSMachineTemplate.
@@ -22,8 +22,8 @@ func spot(object *unstructured.Unstructured) {
 	}
 }
 
-// TestInterruption: EC2 announces that it takes one of two spot instances back. Its Node is cordoned at once and drained as far as a budget
-// allows, before the two minutes are over; then the Machine goes, and its MachineSet creates another.
+// TestInterruption: EC2 announces that it reclaims one of two spot instances. Its Node is cordoned at once and drained as far as a budget
+// allows, before the two minutes are over; then the Machine is deleted, and its MachineSet creates another.
 func TestInterruption(t *testing.T) {
 	w := manyWorld(t, &failing, "interruption")
 	w.start(2, spot)

@@ -33,7 +33,7 @@ func TestLifeWithTwoClusters(t *testing.T) {
 	life(newWorld(t, s, "life"), 2, 3)
 }
 
-// life goes from nothing to few machines, to more, which are replaced, and back to nothing.
+// life creates few machines, scales up, replaces all, and deletes everything.
 func life(w *world, few, more int) {
 	w.t.Helper()
 	w.expectOwnIdentities()
@@ -53,7 +53,7 @@ func life(w *world, few, more int) {
 	w.Expect(w.scenario.AwaitRunning(w.ctx, more)).To(Succeed())
 	w.expectMachines(more, "m5.large")
 	for uid, identity := range first {
-		w.Expect(w.identities()).To(HaveKeyWithValue(uid, identity), "scaling up touches no Machine that is there")
+		w.Expect(w.identities()).To(HaveKeyWithValue(uid, identity), "scaling up changes no existing Machine")
 	}
 
 	w.roll(more)
@@ -66,7 +66,7 @@ func life(w *world, few, more int) {
 	w.Expect(w.sandbox.Check()).To(Succeed())
 }
 
-// roll replaces all Machines and holds the MachineDeployment to maxSurge 1 and maxUnavailable 0.
+// roll replaces all Machines and checks maxSurge 1 and maxUnavailable 0 of the MachineDeployment.
 func (w *world) roll(count int) {
 	w.t.Helper()
 	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(count))
@@ -102,7 +102,7 @@ func (w *world) expectOwnIdentities() {
 	}
 }
 
-// expectLeftovers makes sure that what must be gone in the end is noticed while it is there.
+// expectLeftovers makes sure that what must be gone in the end is reported while it is there.
 func (w *world) expectLeftovers() {
 	w.t.Helper()
 	left, err := w.sandbox.Leftovers(w.ctx)
@@ -125,7 +125,7 @@ func (w *world) expectCluster() {
 	w.Expect(cluster.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
 }
 
-// expectMachines looks at every Machine, at what it owns, at its Node and at its instance.
+// expectMachines checks every Machine, what it owns, its Node and its instance.
 func (w *world) expectMachines(count int, instanceType string) {
 	w.t.Helper()
 	live := w.live()
@@ -146,7 +146,7 @@ func (w *world) expectMachines(count int, instanceType string) {
 	}
 }
 
-// expectOwned makes sure that the Machine is the controller of what was made for it, in both versions
+// expectOwned makes sure that the Machine is the controller of what was created for it, in both versions
 // of the contract.
 func (w *world) expectOwned(m *clusterv1.Machine) {
 	w.t.Helper()

@@ -19,12 +19,12 @@ import (
 // silent is how many of seven Nodes do not report again after an outage.
 const silent = 3
 
-// stillness is how long it is watched that nothing happens which may not.
+// stillness is how long forbidden changes are watched for.
 const stillness = 5 * time.Second
 
 // TestOutagesWithLosses: Nodes of eight are lost while the cloud's API fails, and then while the target's API server is away for longer than
-// the timeout, of which most come back. The core is killed in the midst of each. In the freeze and its grace nothing is replaced;
-// never are more replacements in flight than there are places, and no more is bought than was lost.
+// the timeout, after which most report again. The core is killed in the middle of each. In the freeze and its grace nothing is replaced;
+// there are never more replacements in flight than places, and no more are launched than were lost.
 func TestOutagesWithLosses(t *testing.T) {
 	w := manyWorld(t, &failing, "outages")
 	l := w.startLosses(8, 2)
@@ -68,7 +68,7 @@ func TestOutagesWithLosses(t *testing.T) {
 	w.Expect(l.goneOrGoing(ended.Add(-manyGrace/2))).To(Equal(l.lost), "nothing was replaced in the grace")
 }
 
-// allowedSince is since when the Cluster says that its Machines may be replaced, to a second.
+// allowedSince is since when the Cluster allows the replacement of its Machines, to a second.
 func (w *world) allowedSince() time.Time {
 	w.t.Helper()
 	cluster := &clusterv1.Cluster{}

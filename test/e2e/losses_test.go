@@ -19,7 +19,7 @@ import (
 )
 
 // TestNodesLost has most of seven Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
-// the midst of each. Never are more replacements in flight than there are places, all heals, and no more is bought than was lost.
+// the middle of each. There are never more replacements in flight than places, all are replaced, and no more are launched than were lost.
 func TestNodesLost(t *testing.T) {
 	w := manyWorld(t, &failing, "nodes-lost")
 	l := w.startLosses(7, 2)
@@ -39,7 +39,7 @@ func TestNodesLost(t *testing.T) {
 	w.Expect(l.loseNodes(inZone)).NotTo(BeEmpty())
 	l.healWithRestart()
 	for _, m := range w.machines() {
-		w.Expect(inZone(&m)).To(BeFalse(), "replacements go where there is room")
+		w.Expect(inZone(&m)).To(BeFalse(), "replacements are placed where there is capacity")
 	}
 	w.Expect(w.sandbox.EC2.RemoveFault(w.ctx, fault)).To(Succeed())
 
@@ -48,7 +48,7 @@ func TestNodesLost(t *testing.T) {
 	l.expect()
 }
 
-// flap has Nodes fall silent and report again, time and again, for longer than any of them may be silent at a time. Nothing is replaced.
+// flap has Nodes fall silent and report again repeatedly, for longer than any of them may be silent at a time. Nothing is replaced.
 func (l *losses) flap() {
 	l.t.Helper()
 	const timeout = 20 * time.Second
@@ -74,7 +74,7 @@ func (l *losses) flap() {
 		l.Eventually(l.notReady).Should(BeZero())
 	}
 	l.Expect(l.scenario.AwaitRunning(l.ctx, l.replicas)).To(Succeed())
-	l.Expect(l.scenario.Watch.UIDs()).To(Equal(before), "who comes back in time is not replaced")
+	l.Expect(l.scenario.Watch.UIDs()).To(Equal(before), "Machines whose Nodes report in time are not replaced")
 }
 
 // losses are Machines under a health check, of which some are lost.
@@ -84,18 +84,19 @@ type losses struct {
 	check            *clusterv1.MachineHealthCheck
 	// lost are those whose Nodes have fallen silent since begin, by UID.
 	lost map[string]bool
-	// since is when begin was called, instances are all that there had been by then.
+	// since is when begin was called, instances are all that had existed by then.
 	since     time.Time
 	instances map[string]bool
 }
 
-// startLosses brings up Machines under a health check that finds those unhealthy whose Nodes are silent for some seconds.
+// startLosses creates Machines under a health check that finds those unhealthy whose Nodes are silent for some seconds.
 func (w *world) startLosses(replicas, places int) *losses {
 	w.t.Helper()
 	w.start(replicas)
 	w.change(func(md *clusterv1.MachineDeployment) {
 		md.Spec.Remediation.MaxInFlight = ptr.To(intstr.FromInt(places))
-		// A replacement that is lost is one more that fell ill, and no failed one, which would be tried again only after a while.
+		// A replacement that is lost counts as one more unhealthy Machine, not as a failed replacement, which would be retried only after a
+		// while.
 		metav1.SetMetaDataAnnotation(&md.ObjectMeta, remediation.MinHealthyPeriodAnnotation, "1s")
 	})
 	l := &losses{world: w, replicas: replicas, places: places, check: w.silenceCheck(10)}
@@ -105,7 +106,7 @@ func (w *world) startLosses(replicas, places int) *losses {
 	return l
 }
 
-// begin counts again.
+// begin resets the counts.
 func (l *losses) begin() {
 	l.t.Helper()
 	l.lost, l.since, l.instances = map[string]bool{}, time.Now(), l.everLaunched()
@@ -136,7 +137,7 @@ func (l *losses) loseNodes(which func(*clusterv1.Machine) bool) map[string]bool 
 	return l.lost
 }
 
-// notReady is how many Machines say that their Nodes are not ready.
+// notReady is how many Machines report that their Nodes are not ready.
 func (l *losses) notReady() int {
 	count := 0
 	for _, m := range l.machines() {
@@ -165,7 +166,7 @@ func (l *losses) healWithRestart() {
 	l.awaitHealed()
 }
 
-// awaitHealed waits until all the lost are replaced, and holds what has happened to the bounds.
+// awaitHealed waits until all lost ones are replaced, and checks the bounds.
 func (l *losses) awaitHealed() {
 	l.t.Helper()
 	l.Expect(l.scenario.AwaitRolled(l.ctx, l.lost, l.replicas)).To(Succeed())
@@ -197,18 +198,18 @@ func (l *losses) goneOrGoing(after time.Time) map[string]bool {
 	return found
 }
 
-// expect holds all that was seen to the limit, to who was lost, and to docs/guides/safety.md: one instance is bought for each that was lost.
+// expect checks the limit, that only the lost ones were replaced, and docs/guides/safety.md: one instance is launched for each lost one.
 func (l *losses) expect() {
 	l.t.Helper()
 	extremes := l.scenario.Watch.Extremes()
 	l.Expect(l.replicas-extremes.FewestStaying).To(BeNumerically("<=", l.places), "never more in flight than there are places")
-	l.Expect(extremes.Most).To(BeNumerically("<=", l.replicas), "an unhealthy Machine goes before another comes")
-	l.Expect(l.goneOrGoing(l.since)).To(Equal(l.lost), "the lost are replaced, and they alone")
+	l.Expect(extremes.Most).To(BeNumerically("<=", l.replicas), "an unhealthy Machine is deleted before another is created")
+	l.Expect(l.goneOrGoing(l.since)).To(Equal(l.lost), "only the lost ones are replaced")
 	bought := 0
 	for id := range l.everLaunched() {
 		if !l.instances[id] {
 			bought++
 		}
 	}
-	l.Expect(bought).To(Equal(len(l.lost)), "one is bought for each that was lost")
+	l.Expect(bought).To(Equal(len(l.lost)), "one is launched for each lost one")
 }

@@ -35,8 +35,8 @@ func TestProviderKilledAfterLaunch(t *testing.T) {
 	w.expectOneInstancePerToken(3)
 }
 
-// TestLostAnswer cuts connections after EC2 has made the instances, without anybody being killed. The provider calls again with the same
-// token, or finds its instance before it does.
+// TestLostAnswer cuts connections after EC2 has created the instances, without killing any process. The provider calls again with the
+// same token, or finds its instance before that.
 func TestLostAnswer(t *testing.T) {
 	w := sharedWorld(t, "lost-answer")
 	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())
@@ -61,7 +61,7 @@ func (w *world) expectSameInstances(launched map[string]simapi.Instance) {
 	}
 }
 
-// expectOneInstancePerToken makes sure that EC2 has made one instance for each token, terminated ones
+// expectOneInstancePerToken makes sure that EC2 has created one instance for each token, terminated ones
 // included.
 func (w *world) expectOneInstancePerToken(count int) {
 	w.t.Helper()

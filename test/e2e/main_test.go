@@ -1,5 +1,5 @@
 // Package e2e runs Millwright's managers, as `make build` has built them, through whole lives of
-// machines on real control planes and a simulated AWS account, with and without faults.
+// machines on real control planes and simulated clouds, with and without faults.
 package e2e
 
 import (
@@ -25,8 +25,9 @@ import (
 // test fails.
 const logsEnv = "E2E_LOGS"
 
-// row is a sandbox that tests take turns in: each has a namespace of its own and leaves nothing behind. Tests of one sandbox count its machines and
-// have it fail, so in each row one test runs at a time. A test with a sandbox of its own goes in the row that takes the least time.
+// row is a sandbox that tests use one after the other: each has a namespace of its own and leaves nothing behind. Tests of one sandbox
+// count its machines and inject faults, so in each row one test runs at a time. A test with a sandbox of its own is in the row that takes
+// the least time.
 type row struct {
 	turn    sync.Mutex
 	once    sync.Once
@@ -34,7 +35,7 @@ type row struct {
 	err     error
 }
 
-// The rows take about as long as each other. The machines of one boot, and those of two do not, as kubelets take much of a computer.
+// The rows take about the same time. The machines of one boot, those of two do not, as kubelets need much CPU and memory.
 var booting, rolling, failing row
 
 // suite is the context of all processes, and the directory of their logs.
@@ -74,7 +75,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	// Clients say on their own that an API server which a test has stopped does not answer.
+	// Clients log on their own that an API server which a test has stopped does not answer.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

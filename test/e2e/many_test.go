@@ -18,7 +18,7 @@ import (
 // manyGrace is how long nothing is replaced there after an API server answers again.
 const manyGrace = 10 * time.Second
 
-// manyWait is how long a step may take that replaces many machines.
+// manyWait is how long a step that replaces many machines may take.
 const manyWait = 5 * time.Minute
 
 // manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes and runs
@@ -65,14 +65,14 @@ func (w *world) change(edit func(*clusterv1.MachineDeployment)) {
 	w.Expect(w.control.Patch(w.ctx, md, client.MergeFrom(before))).To(Succeed())
 }
 
-// start brings up so many machines of the samples.
+// start creates so many machines of the samples.
 func (w *world) start(count int, edits ...func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, append(edits, replicas(int64(count)))...)).To(Succeed())
 	w.Expect(w.scenario.AwaitRunning(w.ctx, count)).To(Succeed())
 }
 
-// ofTemplate are the UIDs of the Machines that were made from an infrastructure template and are not being deleted.
+// ofTemplate are the UIDs of the Machines that were created from an infrastructure template and are not being deleted.
 func (w *world) ofTemplate(name string) map[string]clusterv1.Machine {
 	w.t.Helper()
 	found := map[string]clusterv1.Machine{}

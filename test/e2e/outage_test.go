@@ -19,12 +19,12 @@ import (
 // outage is how long the API server is away.
 const outage = 30 * time.Second
 
-// recovery is how long everything may take to go on afterwards: client-go waits ever longer between
+// recovery is how long everything may take to continue afterwards: client-go waits ever longer between
 // its attempts to watch, up to a minute when the API server has been away for half of one.
 const recovery = 3 * time.Minute
 
 // TestAPIServerOutage stops the API server for half a minute in the middle of a scale-up: nothing is
-// lost, nothing is replaced, and what was under way arrives.
+// lost, nothing is replaced, and what was under way completes.
 func TestAPIServerOutage(t *testing.T) {
 	w := sharedWorld(t, "outage")
 	w.Expect(w.scenario.ApplySamples(w.ctx)).To(Succeed())
@@ -75,8 +75,8 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 }
 
-// silentInGrace has a Node be silent for longer than the health check allows, as the Nodes are whose kubelets had nobody to report to, and
-// then report again: the core sees it, and judges nobody.
+// silentInGrace has a Node be silent for longer than the health check allows, like Nodes whose kubelets could not reach the API server, and
+// then report again: the core sees it, and finds no Machine unhealthy.
 func (w *world) silentInGrace() {
 	w.t.Helper()
 	all := w.machines()
@@ -96,7 +96,7 @@ func (w *world) silentInGrace() {
 	w.Eventually(condition(clusterv1.MachineNodeReadyCondition)).Should(Equal("True"))
 }
 
-// endGrace says what an operator says who has seen that all is well.
+// endGrace ends the grace as an operator does who has seen that all is well.
 func (w *world) endGrace() {
 	w.t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -106,7 +106,7 @@ func (w *world) endGrace() {
 	w.Expect(w.control.Patch(w.ctx, cluster, client.MergeFrom(before))).To(Succeed())
 }
 
-// checkHealth has each Machine replaced whose Node has not reported for a second. A Node that joins may take longer to be Ready.
+// checkHealth replaces each Machine whose Node has not reported for a second. A Node that joins may take longer to be Ready.
 func (w *world) checkHealth() {
 	w.t.Helper()
 	machine := w.machines()[0]
@@ -114,7 +114,7 @@ func (w *world) checkHealth() {
 		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: &seconds}
 	}
 	check := &clusterv1.MachineHealthCheck{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "impatient"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "short-timeout"},
 		Spec: clusterv1.MachineHealthCheckSpec{
 			ClusterName: machine.Spec.ClusterName,
 			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.MachineDeploymentNameLabel: sandbox.SampleDeployment}},

@@ -22,9 +22,9 @@ const (
 	keptLabel = "example.com/kept"
 )
 
-// TestOvershoot: somebody else makes five Machines for the set of three, and a policy refuses their deletion. Deployment and set are frozen
-// and say so, also after a restart of the core; the freeze ends when few enough are left, or by hand by either annotation; nothing that was
-// there goes, and while frozen nothing comes.
+// TestOvershoot: another controller creates five Machines for the set of three, and a policy refuses their deletion. Deployment and set are
+// frozen and report it, also after a restart of the core; the freeze ends when few enough are left, or manually by either annotation; no
+// Machine of the set is deleted, and while frozen none is created.
 func TestOvershoot(t *testing.T) {
 	w := manyWorld(t, &failing, "overshoot")
 	w.start(3)
@@ -47,8 +47,8 @@ func TestOvershoot(t *testing.T) {
 	w.Expect(w.machines()).To(HaveLen(8), "the surplus is still there")
 	allow()
 	w.release(5)
-	w.Eventually(w.scenario.Watch.UIDs).Should(Equal(before), "what has come to it goes, what was there stays")
-	w.Expect(w.scenario.Watch.Extremes().Most).To(Equal(8), "no other came")
+	w.Eventually(w.scenario.Watch.UIDs).Should(Equal(before), "the added ones are deleted, the others stay")
+	w.Expect(w.scenario.Watch.Extremes().Most).To(Equal(8), "no other was created")
 
 	w.annotateDeployment(`{"metadata":{"labels":{"` + frozenLabel + `":"by-me"}}}`)
 	w.awaitFrozen("by-me", "FrozenByLabel")
@@ -59,14 +59,14 @@ func TestOvershoot(t *testing.T) {
 		g.Expect(up.Message).To(ContainSubstring("frozen (FrozenByLabel)"))
 		g.Expect(w.setOf(g).Spec.Replicas).To(HaveValue(BeEquivalentTo(4)))
 	}).Should(Succeed())
-	w.Expect(w.scenario.Watch.UIDs()).To(Equal(before), "while frozen nothing comes")
+	w.Expect(w.scenario.Watch.UIDs()).To(Equal(before), "while frozen none is created")
 	w.unfreeze("safety.machine.sapcloud.io/unfreeze")
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
 	w.expectInstances(4)
 	w.expectRights()
 }
 
-// expectRights checks that the policy is all that has refused anything to the managers: a refusal by it reads as one for a missing right.
+// expectRights checks that only the policy has refused anything to the managers: its refusal reads as one for a missing right.
 func (w *world) expectRights() {
 	w.t.Helper()
 	lines, err := w.sandbox.Forbidden()
@@ -105,7 +105,7 @@ func (w *world) awaitFrozen(label, reason string) {
 	}).Should(Succeed())
 }
 
-// unfreeze asks for the end of a freeze, and waits for it; the question goes with it.
+// unfreeze requests the end of a freeze, and waits for it and for the removal of the request.
 func (w *world) unfreeze(annotation string) {
 	w.t.Helper()
 	w.annotateDeployment(fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, annotation))
@@ -118,7 +118,7 @@ func (w *world) annotateDeployment(patch string) {
 	w.Expect(w.control.Patch(w.ctx, w.deployment(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// intrude is what another controller does: it makes Machines for the set that nobody has asked for. They have neither an instance nor
+// intrude is what another controller does: it creates Machines for the set beyond its replicas. They have neither an instance nor
 // bootstrap data.
 func (w *world) intrude(name string, count int) {
 	w.t.Helper()
@@ -138,7 +138,7 @@ func (w *world) intrude(name string, count int) {
 	}
 }
 
-// release takes the label from so many Machines that have it.
+// release removes the label from so many Machines that have it.
 func (w *world) release(count int) {
 	w.t.Helper()
 	released := 0
@@ -151,7 +151,7 @@ func (w *world) release(count int) {
 	}
 }
 
-// keepMachines has the API server refuse the deletion of Machines with the label, and returns how to stop that.
+// keepMachines has the API server refuse the deletion of Machines with the label, and returns a function that ends that.
 func (w *world) keepMachines() (allow func()) {
 	w.t.Helper()
 	name := "keep-" + w.namespace

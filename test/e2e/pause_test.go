@@ -11,11 +11,11 @@ import (
 	"millwright.dev/core/machinedeployment"
 )
 
-// settled is how long nothing may happen where nothing shall.
+// settled is how long nothing may happen where nothing should.
 const settled = 5 * time.Second
 
-// TestPauseAndRollback pauses a rollout before it begins, lets it go on, and in its midst goes back to the revision
-// before: no Machine of that revision that is still there is replaced, and the marks are taken back from its Node.
+// TestPauseAndRollback pauses a rollout before it begins, resumes it, and in its middle rolls back to the previous
+// revision: no existing Machine of that revision is replaced, and the marks are removed from its Node.
 func TestPauseAndRollback(t *testing.T) {
 	w := manyWorld(t, &rolling, "rollback")
 	w.start(4, surge(int64(1), int64(0)))
@@ -38,7 +38,7 @@ func TestPauseAndRollback(t *testing.T) {
 	w.expectDeployment(4)
 	w.Expect(w.ofTemplate(firstTemplate)).To(HaveLen(4))
 	for uid, machine := range kept {
-		w.Expect(w.scenario.Watch.UIDs()).To(HaveKey(uid), "%s is of the revision that was gone back to", machine.Name)
+		w.Expect(w.scenario.Watch.UIDs()).To(HaveKey(uid), "%s is of the revision that was rolled back to", machine.Name)
 	}
 	w.Eventually(func(g Gomega) {
 		for _, node := range w.nodes() {

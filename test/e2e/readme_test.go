@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestReadme holds the tables of scenarios to the tests: each test is in them, and each that they name exists, those of other packages too.
+// TestReadme compares the tables of scenarios with the tests: each test is in them, and each that they name exists, in other packages too.
 func TestReadme(t *testing.T) {
 	g := NewWithT(t)
 	tests := testsIn(g, ".")
@@ -21,7 +21,7 @@ func TestReadme(t *testing.T) {
 		g.Expect(tests).To(HaveKey(name), "README.md names a test that does not exist")
 	}
 	for name := range tests {
-		g.Expect(inReadme).To(HaveKey(name), "README.md does not say what this test is for")
+		g.Expect(inReadme).To(HaveKey(name), "README.md does not have this test")
 	}
 	elsewhere := named(g, "README.md", "`([\\w/-]+\\.Test\\w+)`")
 	g.Expect(elsewhere).NotTo(BeEmpty())

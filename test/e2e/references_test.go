@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// quiet is how long Machines that wait are watched. The managers have other work: objects of earlier tests that are gone are
-	// looked for once more when the deadline comes that was set for them. So there has to be one such time of several.
+	// quiet is how long waiting Machines are watched. The managers have other work: objects of earlier tests that are gone are
+	// reconciled once more at the deadline that was set for them. So one of several such intervals has to be quiet.
 	quiet, quietComes = 10 * time.Second, 2 * time.Minute
-	// quietRate is how often in a second all managers together may reconcile anything meanwhile: what has just been written wakes its
-	// own reconciler once more, a loop would do so without end. A rate, since a busy machine looks later than it meant to.
+	// quietRate is how often per second all managers together may reconcile anything meanwhile: a write enqueues its own object once
+	// more, a loop would do so without end. A rate, since the intervals are longer on a busy machine.
 	quietRate = 1.5
 )
 
-// TestWrongReferences makes Machines that cannot get anywhere: each says what is wrong with its
+// TestWrongReferences creates Machines that cannot progress: each reports what is wrong with its
 // reference, and waits without a hot loop.
 func TestWrongReferences(t *testing.T) {
 	w := sharedWorld(t, "wrong-references")
@@ -80,7 +80,7 @@ func config(kind, name string) func(*clusterv1.MachineSpec) {
 	}
 }
 
-// strayMachine makes a Machine by hand: its bootstrap data is there and its infrastructure is missing,
+// strayMachine creates a Machine without a set: its bootstrap data is there and its infrastructure is missing,
 // unless edit says otherwise.
 func (w *world) strayMachine(name string, edit func(*clusterv1.MachineSpec)) *clusterv1.Machine {
 	w.t.Helper()
@@ -100,7 +100,7 @@ func (w *world) strayMachine(name string, edit func(*clusterv1.MachineSpec)) *cl
 	return machine
 }
 
-// pausedInfra makes an AWSMachine that the provider leaves alone.
+// pausedInfra creates an AWSMachine that the provider leaves alone.
 func (w *world) pausedInfra(name string) string {
 	w.t.Helper()
 	template, err := w.sandbox.Sample("awsmachinetemplate.yaml", w.namespace)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRemediation lets a health check find two of three Machines unhealthy: both are replaced, one after the other as
-// maxInFlight asks for, and the third stays.
+// maxInFlight says, and the third stays.
 func TestRemediation(t *testing.T) {
 	w := manyWorld(t, &failing, "remediation")
 	w.start(3)
@@ -37,12 +37,12 @@ func TestRemediation(t *testing.T) {
 		return len(uids) == 3 && !uids[string(machines[0].UID)] && !uids[string(machines[1].UID)]
 	}).Should(BeTrue())
 	w.Expect(w.scenario.Watch.UIDs()).To(HaveKey(string(machines[2].UID)))
-	w.Expect(w.scenario.Watch.Extremes().Most).To(BeNumerically("<=", 3), "an unhealthy Machine goes before another comes")
+	w.Expect(w.scenario.Watch.Extremes().Most).To(BeNumerically("<=", 3), "an unhealthy Machine is deleted before another is created")
 	w.expectDeployment(3)
 	w.expectInstances(3)
 }
 
-// findUnhealthy does what a health check does: it says that the Machine is not well and that its owner has to act.
+// findUnhealthy does what a health check does: it sets the conditions by which a Machine is unhealthy and its owner has to act.
 func (w *world) findUnhealthy(machine *clusterv1.Machine) {
 	w.t.Helper()
 	w.Eventually(func() error {

@@ -23,10 +23,10 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestAdoptAfterRestore is the story of a management cluster that was restored from a backup of two hours ago. Of three Machines, one was
-// created after the backup: its instance runs, its Node serves, and no object knows of it. Another was deleted since: its objects are back,
-// instance and Node are not. Nothing is ended, launched or replaced, and the Cluster says why. The commands of the guide have the set
-// adopt the first, which stays as it is; and end the grace, after which the second is replaced.
+// TestAdoptAfterRestore restores a management cluster from a backup of two hours ago. Of three Machines, one was created after the
+// backup: its instance runs, its Node serves, and no object refers to it. Another was deleted since: its objects are back, instance and
+// Node are not. Nothing is terminated, launched or replaced, and the Cluster reports why. The commands of the guide have the set adopt
+// the first, which does not change; and end the grace, after which the second is replaced.
 func TestAdoptAfterRestore(t *testing.T) {
 	w := restoreWorld(t)
 	w.start(3)
@@ -46,7 +46,7 @@ func TestAdoptAfterRestore(t *testing.T) {
 	}).Should(Equal("InstanceVanished"))
 	w.Consistently(func(g Gomega) {
 		g.Expect(w.machines()).To(ConsistOf(HaveField("UID", kept.UID), HaveField("UID", deleted.UID)), "nothing is replaced")
-		g.Expect(w.live()).To(HaveLen(2), "nothing is ended, and nobody claims the first")
+		g.Expect(w.live()).To(HaveLen(2), "nothing is terminated, and no object claims the first")
 	}, 5*time.Second).Should(Succeed())
 
 	w.guide("restore.md", "Adopt an instance", "SET", created.Labels[clusterv1.MachineSetNameLabel], "DEPLOYMENT", sandbox.SampleDeployment,
@@ -54,7 +54,7 @@ func TestAdoptAfterRestore(t *testing.T) {
 	w.awaitAdopted(&created)
 	calls, err := w.sandbox.EC2.Calls(w.ctx, "RunInstances", "TerminateInstances")
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(calls).To(BeEmpty(), "nothing was launched or ended")
+	w.Expect(calls).To(BeEmpty(), "nothing was launched or terminated")
 
 	w.guide("restore.md", "End the grace", "NAME", sandbox.SampleCluster)
 	w.Eventually(w.remediationAllowed).Should(Equal("True"))
@@ -71,7 +71,7 @@ func TestAdoptAfterRestore(t *testing.T) {
 	w.Expect(w.live()).To(And(HaveLen(3), HaveKey(filepath.Base(created.Spec.ProviderID)), HaveKey(filepath.Base(kept.Spec.ProviderID))))
 }
 
-// restoreWorld has a core that holds a lease, by which it learns that no core was at work.
+// restoreWorld has a core that holds a lease, from which it concludes that no core was running.
 func restoreWorld(t *testing.T) *world {
 	t.Helper()
 	failing.takeTurn(t)
@@ -86,7 +86,7 @@ func restoreWorld(t *testing.T) *world {
 	return newWorld(t, s, "restore")
 }
 
-// restore ends all managers and makes of the management cluster what it was two hours ago.
+// restore stops all managers and resets the management cluster to its state of two hours ago.
 func (w *world) restore(created, deleted *clusterv1.Machine) {
 	w.t.Helper()
 	w.sandbox.Core.Kill()
@@ -117,7 +117,7 @@ func (w *world) restore(created, deleted *clusterv1.Machine) {
 	w.Expect(aged).To(Equal(1), "the core has a lease")
 }
 
-// awaitSuspicion waits until the Cluster says that it seems to have been restored, and why, by condition, event and metric.
+// awaitSuspicion waits until the Cluster reports that it seems to have been restored, and why, by condition, event and metric.
 func (w *world) awaitSuspicion(lost string) {
 	w.t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -142,7 +142,7 @@ func (w *world) awaitAdopted(machine *clusterv1.Machine) {
 	w.Eventually(func(g Gomega) {
 		set := &clusterv1.MachineSet{}
 		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: machine.Labels[clusterv1.MachineSetNameLabel]}, set)).To(Succeed())
-		g.Expect(set.Annotations).NotTo(HaveKey("machineset.millwright.dev/adopt"), "the reconcile after the creation takes it out of the list")
+		g.Expect(set.Annotations).NotTo(HaveKey("machineset.millwright.dev/adopt"), "the reconcile after the creation removes it from the list")
 	}).Should(Succeed())
 }
 
@@ -164,7 +164,7 @@ func reasonOf(conditions []metav1.Condition, kind string) string {
 	return ""
 }
 
-// forget takes a Machine and what was made for it out of the API server, as if it had never been there.
+// forget removes a Machine and what was created for it from the API server, as if it had never been there.
 func (w *world) forget(machine *clusterv1.Machine) {
 	w.t.Helper()
 	objects := []client.Object{machine}

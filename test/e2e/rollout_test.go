@@ -13,7 +13,7 @@ import (
 
 const (
 	eight = 8
-	// firstTemplate and nextTemplate are what machines of these types are made from.
+	// firstTemplate and nextTemplate are what machines of these types are created from.
 	firstTemplate, nextTemplate = "workers-m5-large", "workers-m5-xlarge"
 )
 
@@ -45,7 +45,7 @@ func TestRolloutOfEight(t *testing.T) {
 	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(eight))
 	w.Expect(w.live()).To(HaveLen(eight))
 	for _, node := range w.nodes() {
-		w.Expect(marked(node)).To(BeFalse(), "%s is of the present revision", node.Name)
+		w.Expect(marked(node)).To(BeFalse(), "%s is of the current revision", node.Name)
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *world) expectMarks() {
 				continue
 			}
 			if w.templateOf(&machines[i]) == nextTemplate {
-				w.Expect(marked(node)).To(BeFalse(), "%s is of the present revision", node.Name)
+				w.Expect(marked(node)).To(BeFalse(), "%s is of the current revision", node.Name)
 				fresh++
 				continue
 			}
@@ -73,14 +73,14 @@ func (w *world) expectMarks() {
 	}).Should(Succeed())
 }
 
-// sampling notes how a rollout stands, again and again.
+// sampling records the progress of a rollout periodically.
 type sampling struct {
 	stop  chan struct{}
 	done  sync.WaitGroup
 	lines []string
 }
 
-// sample begins to note how many Machines and pods there are every two seconds.
+// sample begins to record how many Machines and pods there are every two seconds.
 func (w *world) sample() *sampling {
 	s := &sampling{stop: make(chan struct{})}
 	began := time.Now()

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestScale takes a MachineDeployment from nothing to one machine, to six and at once to two, to three and to one,
+// TestScale scales a MachineDeployment from zero to one machine, to six and immediately to two, to three and to one,
 // then to four of another type in one change, and deletes it in the foreground.
 func TestScale(t *testing.T) {
 	w := manyWorld(t, &rolling, "scale")
@@ -32,7 +32,7 @@ func TestScale(t *testing.T) {
 	six := w.scenario.Watch.UIDs()
 	w.scenario.Watch.ResetExtremes()
 	w.scaleTo(2)
-	w.Expect(w.scenario.Watch.Extremes().Most).To(Equal(6), "nothing was made on the way down")
+	w.Expect(w.scenario.Watch.Extremes().Most).To(Equal(6), "none was created while scaling down")
 	for uid := range w.scenario.Watch.UIDs() {
 		w.Expect(six).To(HaveKey(uid), "those that stay were there")
 	}
@@ -86,7 +86,7 @@ func (w *world) expectInstances(count int) {
 	w.Expect(w.machines()).To(HaveLen(count))
 }
 
-// deleteInForeground deletes the MachineDeployment so that it is the last to go.
+// deleteInForeground deletes the MachineDeployment so that it is deleted last.
 func (w *world) deleteInForeground() {
 	w.t.Helper()
 	md := w.deployment()
@@ -96,13 +96,13 @@ func (w *world) deleteInForeground() {
 		if !apierrors.IsNotFound(err) {
 			return false
 		}
-		w.Expect(w.machines()).To(BeEmpty(), "the MachineDeployment goes last")
+		w.Expect(w.machines()).To(BeEmpty(), "the MachineDeployment is deleted last")
 		return true
 	}).Should(BeTrue())
 	w.Expect(w.live()).To(BeEmpty())
 }
 
-// TestSingleMachine makes a Machine without a set, deletes it, and deletes it again.
+// TestSingleMachine creates a Machine without a set, deletes it, and deletes it again.
 func TestSingleMachine(t *testing.T) {
 	w := manyWorld(t, &rolling, "single")
 	w.start(0)
@@ -119,7 +119,7 @@ func TestSingleMachine(t *testing.T) {
 	w.Expect(w.nodes()).To(HaveLen(before))
 }
 
-// makeMachine makes a Machine with its bootstrap config and infrastructure, from the sample templates.
+// makeMachine creates a Machine with its bootstrap config and infrastructure, from the sample templates.
 func (w *world) makeMachine(name string) *clusterv1.Machine {
 	w.t.Helper()
 	md := w.deployment()

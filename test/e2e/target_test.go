@@ -23,9 +23,9 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestTargetCluster is about the way to the target cluster: its kubeconfig is rotated and used at once; while the way is
-// cut, Machines that run are left in peace, one that is deleted waits and says for what, and a new one gets as far as it
-// can; when there is a way again, all goes on.
+// TestTargetCluster is about the connection to the target cluster: its kubeconfig is rotated and used at once; while the connection is
+// cut, running Machines do not change, one that is deleted waits and reports for what, and a new one gets as far as it
+// can; when the connection is back, all of them continue.
 func TestTargetCluster(t *testing.T) {
 	w := manyWorld(t, &rolling, "target")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
@@ -40,7 +40,7 @@ func TestTargetCluster(t *testing.T) {
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
 	before := w.identities()
 
-	// Whoever has lost the way learns it at once here, as the Secret leads nowhere from now on.
+	// The core detects the loss at once here, as the Secret leads nowhere from now on.
 	way.close()
 	w.rotate(way.kubeconfig, "\n")
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: sandbox.SampleCluster}}
@@ -53,7 +53,7 @@ func TestTargetCluster(t *testing.T) {
 		}
 		return nil
 	})
-	w.Expect(w.live()).To(HaveKey(filepath.Base(deleted.Spec.ProviderID)), "the machine is kept as long as nobody knows whether it can be drained")
+	w.Expect(w.live()).To(HaveKey(filepath.Base(deleted.Spec.ProviderID)), "the machine is kept while it is unknown whether it can be drained")
 	for _, m := range w.machines() {
 		if m.UID != deleted.UID && m.Status.NodeRef.IsDefined() {
 			w.Expect(meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineReadyCondition)).To(BeTrue(), "what was known stays for the grace period")
@@ -73,7 +73,7 @@ func TestTargetCluster(t *testing.T) {
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 }
 
-// rotate writes another kubeconfig into the Secret of the sample Cluster; more makes the same content another.
+// rotate writes another kubeconfig into the Secret of the sample Cluster; more makes otherwise equal content differ.
 func (w *world) rotate(content []byte, more ...string) {
 	w.t.Helper()
 	for _, text := range more {
@@ -89,7 +89,7 @@ func (w *world) rotate(content []byte, more ...string) {
 // way is a way to the target cluster that can be cut, with a kubeconfig that takes it.
 type way struct {
 	kubeconfig []byte
-	// used counts the connections that were made.
+	// used counts the connections.
 	used atomic.Int32
 
 	ctx    context.Context // what is copied ends with the way

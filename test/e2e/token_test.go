@@ -23,7 +23,7 @@ import (
 )
 
 // TestTokensBeforeTheJoin takes the two tokens that a machine holds before it joins and tries what
-// somebody who stole them would.
+// a thief would.
 func TestTokensBeforeTheJoin(t *testing.T) {
 	w := sharedWorld(t, "tokens")
 	w.neverJoin()
@@ -42,7 +42,7 @@ func TestTokensBeforeTheJoin(t *testing.T) {
 		w.expectNothingElse(g, c, other)
 		g.Expect(c.Create(w.ctx, request(t, "stolen-download", machines[0].Name))).To(Satisfy(forbidden))
 	})
-	t.Run("the join token asks for certificates and reads nothing", func(t *testing.T) {
+	t.Run("the join token requests certificates and reads nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		c := w.clientOf(join)
 		g.Expect(c.Get(w.ctx, key(own.Object()), &corev1.Secret{})).To(Satisfy(forbidden))
@@ -128,8 +128,8 @@ func (w *world) expectNothingElse(g *WithT, c sandbox.Client, other nodeaccess.N
 	}
 }
 
-// expectOwnCertificateOnly asks for certificates of other Nodes first and of the own one last: when
-// that is issued, the others have been looked at and got nothing.
+// expectOwnCertificateOnly requests certificates of other Nodes first and of the own one last: when
+// that is issued, the others have been processed without one.
 func (w *world) expectOwnCertificateOnly(t *testing.T, c sandbox.Client, machines []clusterv1.Machine) {
 	t.Helper()
 	g := NewWithT(t)
@@ -167,14 +167,14 @@ func (w *world) expectNoCertificate(r *certificatesv1.CertificateSigningRequest)
 	}
 }
 
-// request is what a kubelet of that name asks for.
+// request is what a kubelet of that name requests.
 func request(t *testing.T, name, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	asked, _ := requestWithKey(t, name, node)
 	return asked
 }
 
-// requestWithKey is the same for who is going to use the certificate: the private key comes with it, in PEM.
+// requestWithKey is the same with the private key, in PEM, to use the certificate.
 func requestWithKey(t *testing.T, name, node string) (*certificatesv1.CertificateSigningRequest, []byte) {
 	t.Helper()
 	g := NewWithT(t)

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attacher is the CSI driver that the test plays: it alone makes and deletes VolumeAttachments.
+// attacher is the CSI driver that the test simulates: only it creates and deletes VolumeAttachments.
 const attacher = "csi.e2e.millwright.dev"
 
-// volume makes a PersistentVolume that is bound to a claim.
+// volume creates a PersistentVolume that is bound to a claim.
 func (d *drains) volume(claim string) {
 	d.t.Helper()
 	pv := &corev1.PersistentVolume{
@@ -39,7 +39,7 @@ func (d *drains) attachmentOf(claim, node string) *storagev1.VolumeAttachment {
 	}
 }
 
-// attachment says that the volume of a claim is attached to a Node.
+// attachment is that of the volume of a claim to a Node.
 func (d *drains) attachment(claim, node string) {
 	d.t.Helper()
 	va := d.attachmentOf(claim, node)
@@ -83,7 +83,7 @@ func (d *drains) prepareVolumes(node *corev1.Node) {
 	d.podOn(node, "logs", with(""), skip)
 }
 
-// followVolumes plays the attacher: volumes move one after the other, the more important pod first.
+// followVolumes simulates the attacher: volumes move one after the other, the more important pod first.
 func (d *drains) followVolumes(node *corev1.Node) {
 	volume := "PersistentVolume " + d.namespace + "-database is "
 	d.eventuallyEvicted("database")

@@ -25,11 +25,11 @@ const (
 	// waitFor is how long something may take that depends on several processes. Five machines that are replaced one after the other took
 	// a second more than 90 s at a load of 20.
 	waitFor = 4 * time.Minute
-	// lookEvery is how often it is looked for.
+	// lookEvery is how often it is checked.
 	lookEvery = 200 * time.Millisecond
 )
 
-// world is what a test works in: a sandbox and a namespace of its own.
+// world is the fixture of a test: a sandbox and a namespace of its own.
 type world struct {
 	*WithT
 	t         *testing.T
@@ -48,7 +48,7 @@ func sharedWorld(t *testing.T, namespace string) *world {
 		LogDir: filepath.Join(suite.logs, "shared"),
 		ManagerArgs: map[string][]string{"core": {
 			"--machine-safety-apiserver-statuscheck-period=2s", "--machine-safety-apiserver-statuscheck-timeout=10s",
-			// A test ends it, whatever the load of the machine that it runs on.
+			// The test ends it, whatever the load of the machine.
 			"--machine-safety-recovery-grace=1h",
 		}},
 	}), namespace)
@@ -79,14 +79,14 @@ func newWorldWithin(t *testing.T, s *sandbox.Sandbox, namespace string, timeout 
 	return w
 }
 
-// leave deletes everything that the test has made and checks that nothing is left.
+// leave deletes everything that the test has created and checks that nothing is left.
 func (w *world) leave() {
 	w.t.Helper()
 	if w.t.Failed() {
 		for _, m := range w.scenario.Watch.Machines() {
 			w.t.Log(m)
 		}
-		// A test that ended early has not deleted the Machines of its own, and the next one would wait for them in vain.
+		// A test that ended early has not deleted the Machines of its own, and the next one would wait for them without end.
 		w.Expect(w.control.DeleteAllOf(w.ctx, &clusterv1.Machine{}, client.InNamespace(w.namespace))).To(Succeed())
 	}
 	w.Expect(w.sandbox.EC2.ClearFaults(w.ctx)).To(Succeed())
@@ -126,7 +126,7 @@ func (w *world) live() map[string]simapi.Instance {
 	return byID
 }
 
-// identities are what must stay the same when nothing is replaced: by the UID of each Machine its
+// identities must stay the same when nothing is replaced: by the UID of each Machine its
 // instance and the UID of its Node.
 func (w *world) identities() map[string]string {
 	w.t.Helper()
@@ -143,7 +143,7 @@ func (w *world) identities() map[string]string {
 	return identities
 }
 
-// awaitCondition reads the object until one of its conditions is as match wants it.
+// awaitCondition reads the object until one of its conditions matches.
 func (w *world) awaitCondition(object client.Object, conditions func() []metav1.Condition, name string, match func(*metav1.Condition) error) {
 	w.t.Helper()
 	w.Eventually(func() error {

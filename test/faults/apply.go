@@ -44,13 +44,13 @@ var (
 	}
 )
 
-// serve lets a request pass or fail as decided.
+// serve forwards or fails a request as decided.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, decision Decision) {
 	if refused, ok := refusals[decision.Kind]; ok {
 		answer(w, refused)
 		return
 	}
-	// What takes effect does so whatever becomes of the caller.
+	// What takes effect does so even if the caller leaves.
 	independent := r.WithContext(context.WithoutCancel(r.Context()))
 	switch decision.Kind {
 	case CutBefore, Outage:
@@ -86,7 +86,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, decision Decision)
 	}
 }
 
-// forwardLater sends the request on when the delay is over and nobody waits for the answer any more.
+// forwardLater forwards the request when the delay is over and the caller no longer waits for the answer.
 func (p *Proxy) forwardLater(r *http.Request, delay time.Duration) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -101,13 +101,13 @@ func (p *Proxy) forwardLater(r *http.Request, delay time.Duration) {
 	})
 }
 
-// watchFactor is how many times longer than other delays a watch lives that is to end.
+// watchFactor is how many times longer than other delays a watch that is to end lives.
 const watchFactor = 4
 
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, kind Kind) {
 	defer func() {
-		// The reverse proxy panics when the answer breaks off, which here is the end of the time; a panic that goes
-		// on is what breaks the stream.
+		// The reverse proxy panics when the answer breaks off, which here is the end of the time; passing on the
+		// panic breaks the stream.
 		if broken := recover(); broken != nil && (kind == WatchCut || r.Context().Err() == nil) {
 			panic(broken)
 		}

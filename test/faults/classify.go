@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// requestKind is what a request is, as far as faults care.
+// requestKind is the kind of a request that faults depend on.
 type requestKind int
 
 const (
@@ -49,7 +49,7 @@ func classify(r *http.Request) request {
 	return request{kind: kind, class: verb + " " + resource(r.URL.Path)}
 }
 
-// resource takes namespace and name out of a path: /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE.
+// resource removes namespace and name from a path: /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE.
 func resource(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	begin := 3

@@ -95,7 +95,7 @@ func byPath(machines, creates string) func(*http.Request) (request, error) {
 		elements := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 		at := slices.IndexFunc(elements, func(e string) bool { return slices.Contains(beforeCollections, e) })
 		collection := ""
-		for _, e := range elements[at+1:] { // What comes after is a name, or what is done to it.
+		for _, e := range elements[at+1:] { // What follows is a name, or what is done to it.
 			if slices.Contains(collections, e) {
 				collection = e
 				break

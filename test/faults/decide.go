@@ -48,7 +48,7 @@ const (
 	WatchEnd Kind = "watch-end"
 	// WatchExpired refuses a watch with 410: the client must list again.
 	WatchExpired Kind = "watch-expired"
-	// Capacity lets a cloud lack machines of the wanted type.
+	// Capacity lets a cloud lack machines of the requested type.
 	Capacity Kind = "capacity"
 	// Outage is not drawn: it is what every request meets while SetOutage is on, a closed connection.
 	Outage Kind = "outage"
@@ -83,7 +83,7 @@ type Decider struct {
 	outage   bool
 }
 
-// NewDecider makes a decider whose faults take at most the delay. Factor multiplies all rates; 0 is none at all.
+// NewDecider returns a decider whose faults take at most the delay. Factor multiplies all rates; 0 is none at all.
 func NewDecider(name string, seed uint64, delay time.Duration, factor float64) *Decider {
 	return &Decider{name: name, seed: seed, delay: delay, factor: factor, ordinals: map[string]uint64{}, injected: map[Kind]int{}}
 }

@@ -35,7 +35,7 @@ func TestDecisionsFollowFromTheSeed(t *testing.T) {
 		}
 		return drawn
 	}
-	// However requests of other classes come in between.
+	// However requests of other classes are interleaved.
 	g.Expect(draw(1, "a", "b")["a"]).To(Equal(draw(1, "b", "c", "a")["a"]))
 	g.Expect(draw(1, "a", "b")["a"]).NotTo(Equal(draw(1, "a", "b")["b"]))
 	g.Expect(draw(1, "a")["a"]).NotTo(Equal(draw(2, "a")["a"]))
@@ -76,7 +76,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// origin counts what takes effect, and serves a watch that never ends by itself.
+// origin counts what takes effect, and serves a watch that it never ends.
 type origin struct {
 	*httptest.Server
 	effects atomic.Int32
@@ -125,7 +125,7 @@ func newFixture(t *testing.T, kind Kind) *fixture {
 	return f
 }
 
-// use makes a client of the kubeconfig, as a program would.
+// use creates a client from the kubeconfig, as a program would.
 func (f *fixture) use(token string) {
 	content, err := f.proxy.Kubeconfig(token)
 	f.Expect(err).NotTo(HaveOccurred())
@@ -179,7 +179,7 @@ func TestFaultsOfRequests(t *testing.T) {
 	}
 }
 
-// What takes effect does so though the caller has left.
+// What takes effect does so even if the caller has left.
 func TestSlowRequestOutlivesItsCaller(t *testing.T) {
 	f := newFixture(t, SlowBefore)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -217,7 +217,7 @@ func TestFaultsOfWatches(t *testing.T) {
 	f.Expect(status).To(Equal(http.StatusGone))
 }
 
-// A connection that is cut takes the others on it along.
+// A connection that is cut ends all requests on it.
 func TestCutTakesOthersAlong(t *testing.T) {
 	f := newFixture(t, CutBefore)
 	f.proxy.Decider.SetFactor(0)
@@ -286,7 +286,7 @@ func TestFaultsOfTheCloud(t *testing.T) {
 	}
 }
 
-// TestCallsOfREST are told apart by method and collection; one of them creates machines.
+// TestCallsOfREST are distinguished by method and collection; one of them creates machines.
 func TestCallsOfREST(t *testing.T) {
 	const group = "/subscriptions/s/resourceGroups/disks/providers/Microsoft.Compute/"
 	const zone = "/compute/v1/projects/p/zones/z/"

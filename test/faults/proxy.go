@@ -48,10 +48,10 @@ func DefaultRates() Rates {
 	}
 }
 
-// Proxy is an API server as its clients see it, on loopback by TLS with HTTP/2 and HTTP/1.1. It lets in who has
-// one of its tokens, and asks the server behind it as an administrator.
+// Proxy is an API server to its clients, on loopback by TLS with HTTP/2 and HTTP/1.1. It accepts its own tokens,
+// and forwards to the server behind it as an administrator.
 type Proxy struct {
-	// Decider says what goes wrong.
+	// Decider decides what goes wrong.
 	Decider *Decider
 
 	rates   Rates
@@ -68,7 +68,7 @@ type Proxy struct {
 type Options struct {
 	// Config reaches the server behind the proxy as an administrator.
 	Config *rest.Config
-	// Decider says what goes wrong, Rates how often.
+	// Decider decides what goes wrong, Rates how often.
 	Decider *Decider
 	Rates   Rates
 	// Seen is called for each request that comes in, before anything goes wrong; nil for nothing.
@@ -81,7 +81,7 @@ type connectionKey struct{}
 func NewProxy(o Options) (*Proxy, error) {
 	transport, err := rest.TransportFor(o.Config)
 	if err != nil {
-		return nil, errors.Wrap(err, "making the proxy's own connection")
+		return nil, errors.Wrap(err, "creating the proxy's own connection")
 	}
 	origin, err := url.Parse(o.Config.Host)
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *Proxy) Close() {
 	p.server.Close()
 }
 
-// Allow lets in who has the token, and Revoke does not any more. Watches that are open go on, as with a real server.
+// Allow accepts the token, and Revoke refuses it again. Open watches continue, as with a real server.
 func (p *Proxy) Allow(token string) { p.setToken(token, true) }
 
 // Revoke answers 401 to the token from now on.
@@ -161,7 +161,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // cutPause is how long connections live at least: a hundred requests share one, and if each of them could
-// end it with some probability, none would ever succeed.
+// cut it with some probability, none would ever succeed.
 const cutPause = time.Second
 
 // cut closes the connection that a request came on, with all other requests on it; of connections that are cut too

@@ -1,4 +1,4 @@
-// Package fuzzinput turns the bytes of a fuzzer into decisions, so that a fuzz test can make up whole objects of few
+// Package fuzzinput turns the bytes of a fuzzer into decisions, so that a fuzz test can build whole objects of few
 // interesting values. A byte is one decision; when all are used up, each decision is the first option.
 package fuzzinput
 

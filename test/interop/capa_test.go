@@ -26,7 +26,7 @@ import (
 // capaCluster is the name of the Cluster, of its AWSCluster, and of their namespace: those that the benchmark's AWSCluster has.
 const capaCluster = "clouds"
 
-// capaWorld is a sandbox in which Cluster API's provider for AWS has the machines.
+// capaWorld is a sandbox in which Cluster API's provider for AWS manages the machines.
 type capaWorld struct {
 	*world
 	t        *testing.T
@@ -35,8 +35,8 @@ type capaWorld struct {
 	dir      string
 }
 
-// TestCAPA takes Machines of Cluster API's provider for AWS, as released, through their life with this core: launch, a core
-// that is killed in the midst, Cluster API's core in its place and back, and deletion, after which nothing is left.
+// TestCAPA takes Machines of Cluster API's provider for AWS, as released, through their life with this core: launch, a kill of the
+// core in the middle, a change to Cluster API's core and back, and deletion, after which nothing is left.
 func TestCAPA(t *testing.T) {
 	if !*upstreamFlag {
 		t.Skip("takes minutes of building: make interop")
@@ -54,17 +54,17 @@ func TestCAPA(t *testing.T) {
 	})
 	before := w.instances()
 	w.Expect(before).To(HaveLen(2))
-	step("the core is killed while a machine is launched, and comes back", func() {
+	step("the core is killed while a machine is launched, and restarted", func() {
 		w.machine("third")
 		w.Eventually(w.launches).Should(Equal(3))
 		w.sandbox.Core.Kill()
 		w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
 		w.up("first", "second", "third")
 	})
-	step("Cluster API's core takes its place, has a machine launched, and gives it back", w.swapped)
+	step("Cluster API's core replaces it, has a machine launched, and is replaced by it", w.swapped)
 	w.Expect(w.launches()).To(Equal(5), "no instance was replaced, each Machine has one")
-	w.Expect(w.instances()).To(ContainElements(before), "those that were there are there still")
-	step("a Machine is deleted, and its instance alone", func() {
+	w.Expect(w.instances()).To(ContainElements(before), "the earlier ones are still there")
+	step("a Machine is deleted, and only its instance", func() {
 		w.Expect(w.client.Delete(w.ctx, &clusterv1.Machine{ObjectMeta: w.at("first")})).To(Succeed())
 		w.gone("first")
 		w.Eventually(w.instances).Should(HaveLen(4))
@@ -78,7 +78,7 @@ func TestCAPA(t *testing.T) {
 	w.Expect(refused).To(BeEmpty(), "the install manifest gives the core all rights that it needs for CAPA")
 }
 
-// startCAPA builds CAPA's manager and runs it on a sandbox, with a Cluster whose AWSCluster somebody else manages.
+// startCAPA builds CAPA's manager and runs it on a sandbox, with a Cluster whose AWSCluster is externally managed.
 func startCAPA(t *testing.T) *capaWorld {
 	t.Helper()
 	w := &capaWorld{world: &world{WithT: NewWithT(t), ctx: t.Context()}, t: t, dir: *logsFlag}
@@ -143,7 +143,7 @@ func (w *capaWorld) reference(kind, name string) clusterv1.ContractVersionedObje
 	return clusterv1.ContractVersionedObjectReference{APIGroup: w.provider.Machine.Group, Kind: kind, Name: name}
 }
 
-// machine makes a Machine with an AWSMachine and a bootstrap Secret of the same name.
+// machine creates a Machine with an AWSMachine and a bootstrap Secret of the same name.
 func (w *capaWorld) machine(name string) {
 	secret := &corev1.Secret{ObjectMeta: w.at(name), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{
 		"value": []byte("#cloud-config\n"), "format": []byte("cloud-config"),
@@ -181,7 +181,7 @@ func (w *capaWorld) up(names ...string) {
 	}).Should(Succeed())
 }
 
-// swapped has Cluster API's core do what this one did, and this one again.
+// swapped replaces this core by Cluster API's, and then that by this one.
 func (w *capaWorld) swapped() {
 	root, err := controlplane.Root()
 	w.Expect(err).NotTo(HaveOccurred())
@@ -210,12 +210,12 @@ func (w *capaWorld) swapped() {
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(uninitialized), uninitialized)).To(Succeed())
 		g.Expect(uninitialized.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
-	}).Should(Succeed(), "this core asks the API server")
+	}).Should(Succeed(), "this core sends requests to the API server")
 	w.machine("fifth")
 	w.up("first", "second", "third", "fourth", "fifth")
 }
 
-// kubeconfigAlone makes a Cluster that is nothing but a kubeconfig, which Cluster API's core does not count as initialized: no
+// kubeconfigAlone creates a Cluster that has only a kubeconfig, which Cluster API's core does not count as initialized: no
 // control plane object says so, and no Machine of a control plane has a Node.
 func (w *capaWorld) kubeconfigAlone(name string) *clusterv1.Cluster {
 	w.Expect(w.sandbox.CreateKubeconfigSecret(w.ctx, capaCluster, name)).To(Succeed())
@@ -239,7 +239,7 @@ func (w *capaWorld) upstreamModule(root string) string {
 	return module
 }
 
-// launches is how many instances were asked for.
+// launches is how many instances were requested.
 func (w *capaWorld) launches() int {
 	calls, err := w.sandbox.EC2.Calls(w.ctx, "RunInstances")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -257,7 +257,7 @@ func (w *capaWorld) instances() []string {
 	return ids
 }
 
-// gone waits until a Machine and its AWSMachine are no more.
+// gone waits until a Machine and its AWSMachine are gone.
 func (w *capaWorld) gone(name string) {
 	w.Eventually(func(g Gomega) {
 		for _, gvk := range []schema.GroupVersionKind{clusterv1.GroupVersion.WithKind("Machine"), w.provider.Machine} {

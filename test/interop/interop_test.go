@@ -31,7 +31,7 @@ var (
 )
 
 const (
-	// waitFor is how long a step may take; a rollout of the control plane goes one Machine after the other.
+	// waitFor is how long a step may take; a rollout of the control plane replaces one Machine after the other.
 	waitFor   = 4 * time.Minute
 	lookEvery = 250 * time.Millisecond
 	namespace = "interop"
@@ -104,7 +104,7 @@ func TestUpstreamProviders(t *testing.T) {
 		name string
 		run  func()
 	}{
-		{"a control plane and workers come up", func() {
+		{"a control plane and workers run", func() {
 			w.Expect(sandbox.CreateFrom(w.ctx, w.client, filepath.Join(root, "test/interop/testdata/cluster.yaml"),
 				func(o *unstructured.Unstructured) { o.SetNamespace(namespace) })).To(Succeed())
 			w.running(3, "v1.34.0")
@@ -116,13 +116,13 @@ func TestUpstreamProviders(t *testing.T) {
 		{"the control plane is rolled out", w.rollControlPlane},
 		{"a worker is remediated", func() { w.replaced(w.condemn(false)); w.running(4, next) }},
 		{"a Machine of the control plane is remediated by its provider", func() { w.replaced(w.condemn(true)); w.running(4, next) }},
-		{"a Machine of the control plane is deleted by hand", func() {
+		{"a Machine of the control plane is deleted manually", func() {
 			m := w.any(true)
 			w.Expect(w.client.Delete(w.ctx, m)).To(Succeed())
 			w.replaced(m)
 			w.running(4, next)
 		}},
-		{"the core is killed and comes back", func() { w.sandbox.Core.Kill(); w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed()); w.running(4, next) }},
+		{"the core is killed and restarted", func() { w.sandbox.Core.Kill(); w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed()); w.running(4, next) }},
 		{"the Cluster is deleted, and nothing is left", w.deleted},
 	} {
 		began := time.Now()
@@ -160,7 +160,7 @@ func (w *world) patch(obj client.Object, patch string) {
 }
 
 // running waits until three Machines of the control plane and so many workers of that version are available, and the
-// objects above them say so.
+// objects above them report that.
 func (w *world) running(workers int, version string) {
 	w.Eventually(func(g Gomega) {
 		cluster := &clusterv1.Cluster{}
@@ -221,7 +221,7 @@ func (w *world) any(master bool) *clusterv1.Machine {
 	return nil
 }
 
-// condemn says of a Machine what a health check says of one that is to be replaced by its owner.
+// condemn sets the conditions that a health check sets on a Machine that its owner is to replace.
 func (w *world) condemn(master bool) *clusterv1.Machine {
 	m := w.any(master)
 	before := m.DeepCopy()

@@ -87,7 +87,7 @@ func TestKubeadmFlavour(t *testing.T) {
 	}).Should(Succeed())
 }
 
-// secretsOfKubeadm makes the Secrets that the page describes, and returns where the API server is.
+// secretsOfKubeadm creates the Secrets that the page describes, and returns the address of the API server.
 func (w *world) secretsOfKubeadm() *url.URL {
 	kubeconfig, err := w.sandbox.Target.ServiceAccountKubeconfig(w.ctx, metav1.NamespaceSystem, "kubeadm-target")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func (w *world) secretsOfKubeadm() *url.URL {
 	return endpoint
 }
 
-// rendered is the file that clusterctl makes from the template.
+// rendered is the file that clusterctl renders from the template.
 func (w *world) rendered(t *testing.T, root string, endpoint *url.URL) string {
 	t.Helper()
 	clusterctl, _, err := cores.BuildTool(w.ctx, root, cores.Tool{

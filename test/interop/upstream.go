@@ -60,7 +60,7 @@ var providers = []provider{
 type launcher struct {
 	root, dir string
 	out       io.Writer
-	// only are those that it is about.
+	// only are the providers of this launcher.
 	only []provider
 }
 
@@ -78,8 +78,8 @@ func (l *launcher) build(ctx context.Context) (map[string]string, error) {
 	return paths, nil
 }
 
-// install creates the CRDs of the providers with the labels that the contract asks for, which upstream's manifests add.
-// Neither webhooks nor conversion is installed: every object is made in the newest version, with its defaults written out.
+// install creates the CRDs of the providers with the labels that the contract requires, which upstream's manifests add.
+// Neither webhooks nor conversion is installed: every object is created in the newest version, with its defaults written out.
 func (l *launcher) install(ctx context.Context, client sandbox.Client) error {
 	for _, p := range l.only {
 		module, err := cores.ModuleDirectory(ctx, l.root, p.Tool)
@@ -125,7 +125,7 @@ func established(ctx context.Context, client sandbox.Client) error {
 func (l *launcher) start(ctx context.Context, name, path, kubeconfig string) (*childprocess.Process, error) {
 	home := filepath.Join(l.dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making a provider's directory")
+		return nil, errors.Wrap(err, "creating a provider's directory")
 	}
 	if err := cores.EnsureCertificate(home); err != nil {
 		return nil, err

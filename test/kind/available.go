@@ -10,21 +10,21 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 )
 
-// answerTimeout is how long a container engine may take to answer: its client waits for ever for a daemon that hangs.
+// answerTimeout is how long a container engine may take to answer: its client waits without end for a daemon that hangs.
 const answerTimeout = 10 * time.Second
 
 // engines are the programs that kind can use, in the order in which they are tried.
 var engines = []string{"docker", "podman", "nerdctl"}
 
-// providers are how kind is told which of them to use. What kind finds by itself is the first that is installed, though its daemon may
-// be off, or hang, and another one work.
+// providers select the engine that kind uses. By default kind takes the first that is installed, though its daemon may be off or
+// hang, and another one work.
 var providers = map[string]func() cluster.ProviderOption{
 	"docker":  cluster.ProviderWithDocker,
 	"podman":  cluster.ProviderWithPodman,
 	"nerdctl": func() cluster.ProviderOption { return cluster.ProviderWithNerdctl("") },
 }
 
-// available is the first engine that works, or says why no cluster of kind can be made on this computer.
+// available is the first engine that works; the error says why no cluster of kind can be created on this computer.
 func available() (engine string, err error) { return availableWith(exec.LookPath, ask) }
 
 // ask runs a program that answers at once and returns the last line that it has written.
@@ -67,7 +67,7 @@ func availableWith(look func(string) (string, error), ask func(string, ...string
 		strings.Join(engines, ", "))
 }
 
-// forbidden says why a container engine that works does not give what nodes of kind need, by running one container with
+// forbidden returns why a working container engine does not give what nodes of kind need, by running one container with
 // it: nodes are privileged. It needs the node image, which it pulls. nil where all is given.
 func forbidden(engine string, ask func(string, ...string) (string, error)) error {
 	output, err := ask(engine, "run", "--rm", "--privileged", "--entrypoint", "/bin/true", nodeImage)

@@ -32,16 +32,16 @@ const inKind = "millwright-test"
 // pullTimeout is how long the node image may take to be pulled.
 const pullTimeout = 10 * time.Minute
 
-// TestImagesInKind has real kubelets run the managers' images as the install manifests say, until all Deployments are available, and asks the core's
-// webhooks, by their Service, what they think of a Cluster. It needs a container engine that runs privileged containers.
+// TestImagesInKind has real kubelets run the managers' images as the install manifests say, until all Deployments are available, and
+// calls the core's webhooks, by their Service, with a Cluster. It needs a container engine that runs privileged containers.
 func TestImagesInKind(t *testing.T) {
 	engine, err := available()
 	if err != nil {
-		t.Skip("there is no kind here: ", err)
+		t.Skip("no cluster of kind can be created here: ", err)
 	}
 	privileged := func(program string, args ...string) (string, error) { return askFor(pullTimeout, program, args...) }
 	if err := forbidden(engine, privileged); err != nil {
-		t.Skip("there is no kind here: ", err)
+		t.Skip("no cluster of kind can be created here: ", err)
 	}
 	g, ctx := NewWithT(t), t.Context()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

@@ -1,4 +1,4 @@
-// Program kind makes, fills and removes a cluster of kind (https://kind.sigs.k8s.io) by kind's own library: `make kind-up`,
+// Program kind creates, fills and removes a cluster of kind (https://kind.sigs.k8s.io) by kind's own library: `make kind-up`,
 // `make kind-load` and `make kind-down`. Nothing has to be installed but docker, podman or nerdctl.
 package main
 
@@ -24,7 +24,7 @@ import (
 )
 
 // nodeImage is of the Kubernetes minor that the libraries in go.mod are of, as the release notes of the kind in go.mod name it: node
-// images are promised to work with the kind that they were made for alone.
+// images are only promised to work with the kind that they were built for.
 const nodeImage = "kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed"
 
 const (
@@ -34,7 +34,7 @@ const (
 	readyTimeout = 5 * time.Minute
 )
 
-// options are what the command line says.
+// options are those of the command line.
 type options struct {
 	name, kubeconfig, images string
 	out                      io.Writer
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return do(cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), providers[engine]()))
 }
 
-// up makes the cluster, unless there is one of the name. What is interrupted leaves none.
+// up creates the cluster, unless there is one of the name. If it is interrupted, it leaves none.
 func (o *options) up(ctx context.Context, p clusters) error {
 	there, err := o.exists(p)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *options) up(ctx context.Context, p clusters) error {
 	}
 	if there {
 		if _, err := p.KubeConfig(o.name, false); err != nil {
-			return errors.Wrapf(err, "cluster %s is half made: remove it with `make kind-down`, and make it again", o.name)
+			return errors.Wrapf(err, "cluster %s is incomplete: remove it with `make kind-down`, and create it again", o.name)
 		}
 		fmt.Fprintf(o.out, "There is a cluster %s already; `make kind-down` removes it\n", o.name)
 		return nil
@@ -126,7 +126,7 @@ func (o *options) create(p clusters) error {
 		cluster.CreateWithWaitForReady(readyTimeout), cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false))
 }
 
-// interrupted removes what has been made, which ends the making, and what that has made meanwhile.
+// interrupted removes what has been created, which ends the creation, and what that has created meanwhile.
 func (o *options) interrupted(p clusters, created <-chan struct{}) error {
 	fmt.Fprintf(o.out, "Interrupted: removing cluster %s; once more leaves it as it is\n", o.name)
 	first := o.down(p)
@@ -162,7 +162,7 @@ func (o *options) load(p clusters) error {
 		return err
 	}
 	if !there {
-		return errors.Errorf("there is no cluster %s: make it with `make kind-up`", o.name)
+		return errors.Errorf("there is no cluster %s: create it with `make kind-up`", o.name)
 	}
 	all, err := p.ListInternalNodes(o.name)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// recorded are clusters that exist by name alone.
+// recorded are clusters that exist only by name.
 type recorded struct {
 	names []string
 	calls []string
@@ -105,7 +105,7 @@ func (c *command) SetStdout(w io.Writer) kindexec.Cmd {
 }
 func (c *command) SetStderr(io.Writer) kindexec.Cmd { return c }
 
-// TestUpAndDown: a cluster is made once, and what kind says goes to the user.
+// TestUpAndDown: a cluster is created once, and kind's errors are returned to the user.
 func TestUpAndDown(t *testing.T) {
 	g := NewWithT(t)
 	out := &bytes.Buffer{}
@@ -123,7 +123,7 @@ func TestUpAndDown(t *testing.T) {
 	g.Expect(o.up(t.Context(), failing)).To(MatchError("making cluster a: no space left"))
 }
 
-// TestInterrupted: the containers of a cluster that is being made go on by themselves, and would count as a cluster the next time.
+// TestInterrupted: the containers of a cluster that is being created continue to run, and would count as a cluster the next time.
 func TestInterrupted(t *testing.T) {
 	g := NewWithT(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -135,19 +135,19 @@ func TestInterrupted(t *testing.T) {
 	}()
 	out := &bytes.Buffer{}
 	g.Expect((&options{name: "a", out: out}).up(ctx, p)).To(MatchError("interrupted: cluster a has been removed"))
-	g.Expect(p.calls).To(Equal([]string{"create a with 5 options", "delete a", "delete a"}), "also what was made after the first")
+	g.Expect(p.calls).To(Equal([]string{"create a with 5 options", "delete a", "delete a"}), "also what was created after the first")
 	g.Expect(out.String()).NotTo(ContainSubstring("is ready"))
 }
 
-// TestHalfMade: a cluster that a process was killed over is none.
-func TestHalfMade(t *testing.T) {
+// TestIncomplete: a cluster whose creation was killed is none.
+func TestIncomplete(t *testing.T) {
 	g := NewWithT(t)
 	p := &recorded{names: []string{"a"}, half: true}
-	g.Expect((&options{name: "a", out: io.Discard}).up(t.Context(), p)).To(MatchError(And(ContainSubstring("half made"), ContainSubstring("kind-down"))))
-	g.Expect(p.calls).To(BeEmpty(), "it may be somebody else's who is making it now")
+	g.Expect((&options{name: "a", out: io.Discard}).up(t.Context(), p)).To(MatchError(And(ContainSubstring("is incomplete"), ContainSubstring("kind-down"))))
+	g.Expect(p.calls).To(BeEmpty(), "another process may be creating it now")
 }
 
-// TestLoad hands each archive of this computer's platform to each node, by kind's library.
+// TestLoad loads each archive of this computer's platform into each node, by kind's library.
 func TestLoad(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
@@ -161,7 +161,7 @@ func TestLoad(t *testing.T) {
 	want := ConsistOf("millwright-aws-linux-"+runtime.GOARCH, "millwright-core-linux-"+runtime.GOARCH)
 	g.Expect(one.loaded).To(want)
 	g.Expect(other.loaded).To(want)
-	g.Expect((&options{name: "b", images: dir}).load(p)).To(MatchError(ContainSubstring("make it with `make kind-up`")))
+	g.Expect((&options{name: "b", images: dir}).load(p)).To(MatchError(ContainSubstring("create it with `make kind-up`")))
 	g.Expect((&options{name: "a", images: t.TempDir()}).load(p)).To(MatchError(ContainSubstring("run `make images`")))
 }
 
@@ -223,7 +223,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no answer within")))
 }
 
-// TestCommandLine: a command that there is not is named before an engine is looked for.
+// TestCommandLine: an unknown command is named before an engine is looked for.
 func TestCommandLine(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(run(t.Context(), nil, io.Discard)).To(MatchError("give up, load or down"))
@@ -247,7 +247,7 @@ func TestNodeImage(t *testing.T) {
 	}
 }
 
-// TestImagesOfTestsAreAside: those that a person has made, for other platforms and with names of their own, stay as they are.
+// TestImagesOfTestsAreAside: those that a user has built, for other platforms and with other names, stay as they are.
 func TestImagesOfTestsAreAside(t *testing.T) {
 	g := NewWithT(t)
 	dry := exec.CommandContext(t.Context(), "make", "--dry-run", "test-images")

@@ -19,7 +19,7 @@ type mutant struct {
 // String says where and what it is.
 func (m mutant) String() string { return m.where + " " + m.what }
 
-// edit puts text in the place of what is between two offsets.
+// edit replaces what is between two offsets by text.
 type edit struct {
 	from, to int
 	text     string
@@ -39,7 +39,7 @@ type instrumentation struct {
 	mutants    []mutant
 }
 
-// instrument returns the file with all mutants in it, each behind a call that looks whether it is switched on.
+// instrument returns the file with all mutants in it, each behind a call that checks whether it is switched on.
 func instrument(name string, source []byte, next int, statements bool) ([]byte, []mutant, error) {
 	in := &instrumentation{name: name, statements: statements, source: source, files: token.NewFileSet(), next: next}
 	file, err := parser.ParseFile(in.files, name, source, 0)
@@ -147,7 +147,7 @@ func (in *instrumentation) drop(list []ast.Stmt, depth int) {
 	}
 }
 
-// mustRun is true for what locks, since to unlock ends the process without it, and for what ends a function.
+// mustRun is true for what locks, since unlocking without it ends the process, and for what ends a function.
 func mustRun(called ast.Expr) bool {
 	switch called := called.(type) {
 	case *ast.SelectorExpr:
@@ -164,7 +164,7 @@ func (in *instrumentation) force(cond ast.Expr, depth int) {
 	in.wrap(cond, depth, "mutateNever", "condition never true")
 }
 
-// text reports whether a sum has a literal text in it: what is said to people is not compared.
+// text reports whether a sum has a literal text in it: texts for users are not compared.
 func text(node ast.Expr) bool {
 	switch node := node.(type) {
 	case *ast.BasicLit:
@@ -191,7 +191,7 @@ func (in *instrumentation) wrap(node ast.Expr, depth int, function, what string)
 	in.put(node.End(), node.End(), ")", -depth)
 }
 
-// call makes a call of a binary expression.
+// call turns a binary expression into a call.
 func (in *instrumentation) call(node *ast.BinaryExpr, opening string, depth int) {
 	in.put(node.Pos(), node.Pos(), opening, depth)
 	in.put(node.OpPos, node.OpPos+token.Pos(len(node.Op.String())), ",", depth)
@@ -217,7 +217,7 @@ func (in *instrumentation) put(from, to token.Pos, text string, depth int) {
 	in.edits = append(in.edits, edit{in.files.Position(from).Offset, in.files.Position(to).Offset, text, depth})
 }
 
-// apply makes the edits from the end of the file on.
+// apply applies the edits from the end of the file.
 func (in *instrumentation) apply() []byte {
 	slices.SortStableFunc(in.edits, func(a, b edit) int {
 		if a.from != b.from {

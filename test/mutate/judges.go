@@ -15,12 +15,12 @@ import (
 type judge struct {
 	binary, name string
 	took         time.Duration
-	// meets are the mutants that it runs into with values for which they change something. With any other it does what it does without.
+	// meets are the mutants that it executes with values for which they change something. No other mutant changes what it does.
 	meets map[int]bool
 	slow  bool
 }
 
-// judges runs each test alone, without any change, to see what it meets and how long it takes; they are ordered by that.
+// judges runs each test alone, without any change, to measure what it meets and how long it takes; they are ordered by that.
 func (t target) judges(binary string) ([]judge, error) {
 	listing, err := t.test(run{binary: binary, seeds: fewSeeds}, "-test.list", t.tests)
 	if err != nil {
@@ -52,7 +52,7 @@ func (t target) judges(binary string) ([]judge, error) {
 
 // read reads the numbers that the test has left in a file, and removes it. There is none if it has met no mutant.
 func (j judge) read(met string) error {
-	content, err := os.ReadFile(met) // made by our own test binary
+	content, err := os.ReadFile(met) // written by our own test binary
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (j judge) read(met string) error {
 	return os.Remove(met)
 }
 
-// A test that takes less runs together with others of its kind, which saves starts of the program; so do those that start an API server.
+// A test that takes less runs together with others like it, which saves starts of the program; so do those that start an API server.
 const quick = 500 * time.Millisecond
 
 // survives reports whether no test that meets the mutant fails for it, the quickest first. With few seeds slow tests wait.

@@ -1,4 +1,4 @@
-// Program mutate changes the pure functions of the core, one operator at a time, and says which changes no test sees.
+// Program mutate changes the pure functions of the core, one operator at a time, and prints which changes no test detects.
 // All changes of a package are compiled into one test binary, which an environment variable switches one by one. Only
 // tests that need no API server are run, but for a few small packages.
 package main
@@ -23,8 +23,8 @@ import (
 
 func main() {
 	only := flag.String("only", "", "mutate this package alone")
-	files := flag.String("files", "", "of its files only these, with commas between")
-	again := flag.String("again", "", "a report of before: try again only the mutants that it lists")
+	files := flag.String("files", "", "of its files only these, separated by commas")
+	again := flag.String("again", "", "an earlier report: try again only the mutants that it lists")
 	flag.DurationVar(&timeout, "timeout", timeout, "how long the tests may take with one mutant, also when they only wait")
 	statements := flag.Bool("statements", false, "leave out statements, too, one at a time")
 	list := flag.Bool("list", false, "list the tests that judge, and run nothing else")
@@ -92,7 +92,7 @@ func (t target) run(out io.Writer, list bool, again string) error {
 	return nil
 }
 
-// compile writes the changed files to a directory and builds the test binary with them in the place of the real ones.
+// compile writes the changed files to a directory and builds the test binary with them in place of the real ones.
 func (t target) compile(temp string) ([]mutant, string, error) {
 	root, err := os.Getwd()
 	if err != nil {
@@ -137,7 +137,7 @@ func (t target) compile(temp string) ([]mutant, string, error) {
 	return mutants, binary, nil
 }
 
-// Simulations run over few worlds first, which most mutants do not survive, and over many for the others.
+// Simulations run with few seeds first, which most mutants do not survive, and with many for the others.
 const fewSeeds, manySeeds = 60, 400
 
 // survivors runs with each mutant the tests that it may change, two mutants at a time.
@@ -162,12 +162,12 @@ func (t target) survivors(judges []judge, mutants []mutant, seeds int) []mutant 
 	return survived
 }
 
-// A mutant counts as seen after some seconds of CPU time, since it makes a loop endless; also when it only waits.
+// A mutant counts as detected after some seconds of CPU time, since it makes a loop endless; also when it only waits.
 const limited = `ulimit -t 40; exec "$0" "$@"`
 
 var timeout = 5 * time.Minute
 
-// run is a start of a test program: with which mutant, none if 0, over how many seeds, and where it leaves what it meets.
+// run is a start of a test program: with which mutant, none if 0, with how many seeds, and the file for what it meets.
 type run struct {
 	binary    string
 	id, seeds int

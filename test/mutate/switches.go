@@ -21,7 +21,7 @@ type mutateNumber interface {
 
 var mutantsMet, metMutants = os.Getenv("MUTANTS_MET"), sync.Map{}
 
-// mutantIs reports whether a mutant is on, and notes that it would make a difference here.
+// mutantIs reports whether a mutant is on, and records that it would make a difference here.
 func mutantIs(id int) bool {
 	if mutantsMet != "" {
 		if _, before := metMutants.LoadOrStore(id, true); !before {

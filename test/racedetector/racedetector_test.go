@@ -1,5 +1,5 @@
-// Package racedetector holds the flags that tests are compiled with (test/race.sh) to what is said there: races of ours are reported, and
-// what packages without instrumentation order is not taken for one.
+// Package racedetector tests the flags that tests are compiled with (test/race.sh): races of ours are reported, and what packages without
+// instrumentation order is not reported as one.
 package racedetector
 
 import (

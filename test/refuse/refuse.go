@@ -1,4 +1,4 @@
-// Package refuse makes an API server that refuses writes, on purpose and without a policy: a client that answers as one does.
+// Package refuse simulates an API server that refuses writes, without a policy: a client that answers as one does.
 package refuse
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Because is what is said of each write that is refused.
+// Because is the message of each refused write.
 const Because = "admission policy: frozen until Monday"
 
 // Patches refuses patches of objects, not of their status, until it is lifted.
@@ -33,7 +33,7 @@ func (p *Patches) Begin(of func(client.Object) bool, having string) {
 // Lift ends it.
 func (p *Patches) Lift() { p.Begin(nil, "") }
 
-// Wrap returns a client that refuses, and does all else as the inner one does.
+// Wrap returns a client that refuses, and otherwise behaves as the inner one.
 func (p *Patches) Wrap(inner client.WithWatch) client.Client {
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// ways are the known ways to cluster-admin: what may be done with these resources, in these groups.
+// ways are the known ways to cluster-admin: verbs on these resources, in these groups.
 var ways = []struct {
 	name, group string
 	resources   []string
@@ -28,7 +28,7 @@ var ways = []struct {
 	{"roles that give more than one has", rbacv1.GroupName, []string{"clusterroles", "roles"}, []string{"escalate", "bind"}, nil},
 	{"bindings of the whole cluster", rbacv1.GroupName, []string{"clusterrolebindings"}, []string{"create", "update", "patch", "delete"}, nil},
 	{"ClusterRoles", rbacv1.GroupName, []string{"clusterroles"}, []string{"create", "update", "patch", "delete"}, nil},
-	{"to be somebody else", "", []string{"users", "groups", "serviceaccounts"}, []string{"impersonate"}, nil},
+	{"impersonation of others", "", []string{"users", "groups", "serviceaccounts"}, []string{"impersonate"}, nil},
 	{"tokens of accounts", "", []string{"serviceaccounts/token"}, []string{"create"}, nil},
 	{"Secrets, where accounts are powerful", "", []string{"secrets"}, []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}, nil},
 	{"pods, where accounts are powerful", "", []string{"pods", "pods/ephemeralcontainers"}, []string{"create", "update", "patch"}, nil},
@@ -42,7 +42,7 @@ var ways = []struct {
 	{"API servers of others", "apiregistration.k8s.io", []string{"apiservices"}, []string{"create", "update", "patch"}, nil},
 }
 
-// ownNamespaces hold no account that is more powerful than the one whose rights are looked at.
+// ownNamespaces hold no account that is more powerful than the one whose rights are checked.
 var ownNamespaces = []string{"millwright-nodes", "millwright-system", "millwright-aws-system", "millwright-azure-system", "millwright-gcp-system", "millwright-cloudconfig-system"}
 
 // accepted are the ways that are open on purpose, by role. Where to close them is in docs/security.md. They are in the management
@@ -97,7 +97,7 @@ func TestNoIdentityIsBoundToRolesOfOthers(t *testing.T) {
 	g.Expect(foreign).To(Equal(rolesOfOthers))
 }
 
-// TestAPolicyHoldsTheRightsOnTokens: the role alone would give every Secret of kube-system away. What the policy refuses is tried in
+// TestAPolicyHoldsTheRightsOnTokens: the role alone would grant every Secret of kube-system. What the policy refuses is tested in
 // bootstrap/cloudconfig, TestTheTargetIdentityIsNoClusterAdmin.
 func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
 	g := NewWithT(t)
@@ -136,7 +136,7 @@ func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
 	g.Expect(holders).To(Equal(1))
 }
 
-// TestKnownWaysAreFound: wildcards and lists are seen through.
+// TestKnownWaysAreFound: wildcards and lists are resolved.
 func TestKnownWaysAreFound(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})).To(HaveLen(len(ways)))
@@ -209,7 +209,7 @@ func read[T any](t *testing.T, kinds ...string) []T {
 	return all
 }
 
-// TestWhoMayDeleteMachines: that ends machines of any cloud. The core does so for its sets, and a provider before the cloud does.
+// TestWhoMayDeleteMachines: that deletes machines of any cloud. The core does so for its sets, and a provider before the cloud does.
 func TestWhoMayDeleteMachines(t *testing.T) {
 	g := NewWithT(t)
 	var found []string

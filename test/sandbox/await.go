@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// probeInterval is how often something that starts is asked whether it is ready.
+	// probeInterval is how often the readiness of something that starts is checked.
 	probeInterval = 100 * time.Millisecond
 	// logTail is how much of a log an error shows.
 	logTail = 2000
 )
 
-// await asks until check succeeds; its last error is what is missing.
+// await calls check until it succeeds; its last error is what is missing.
 func await(ctx context.Context, what string, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -44,13 +44,13 @@ func await(ctx context.Context, what string, timeout time.Duration, check func(c
 	}
 }
 
-// endedError says that a process ended by itself.
+// endedError means that a process has exited by itself.
 type endedError struct {
 	name, log string
 }
 
 func (e *endedError) Error() string {
-	return fmt.Sprintf("%s ended by itself; the last lines of its log:\n%s", e.name, e.log)
+	return fmt.Sprintf("%s exited by itself; the last lines of its log:\n%s", e.name, e.log)
 }
 
 func get(ctx context.Context, url string) error {

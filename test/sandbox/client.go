@@ -34,10 +34,10 @@ func newScheme() *runtime.Scheme {
 
 func newClient(config *rest.Config) (Client, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
-	return c, errors.Wrap(err, "making a client")
+	return c, errors.Wrap(err, "creating a client")
 }
 
-// ClientFor makes a client from a kubeconfig, to try what its identity may do.
+// ClientFor creates a client from a kubeconfig, to try what its identity may do.
 func ClientFor(kubeconfig []byte) (Client, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {

@@ -23,7 +23,7 @@ type Cloud struct {
 	Machine string
 	// Deployment is the name of the MachineDeployment in the samples.
 	Deployment string
-	// SizeField is the field of the machine template that says how large machines are, and OtherSize another value than the sample's.
+	// SizeField is the field of the machine template with the size of machines, and OtherSize a value other than the sample's.
 	SizeField, OtherSize string
 	// Manager is the provider's; nil before it is installed.
 	Manager *Manager
@@ -35,7 +35,7 @@ type Cloud struct {
 	simulatorArgs func(Delays) []string
 	// provider returns the provider's own flags and environment for a simulator that serves at url.
 	provider func(s *Sandbox, url string) (args, environment []string)
-	// tokens is true if the provider gets access tokens where its machine would get them, at Sandbox.tokens.
+	// tokens is true if the provider gets access tokens as its machine would, from Sandbox.tokens.
 	tokens bool
 	// leftovers describes what costs money.
 	leftovers func(context.Context, *Cloud) ([]string, error)

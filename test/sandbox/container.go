@@ -29,16 +29,16 @@ func imageName(image string) string {
 	return name
 }
 
-// podOf is what a container is made from.
+// podOf is what a container is created from.
 type podOf struct {
 	cluster   *Cluster
 	namespace string
 	spec      *corev1.PodSpec
 	container *corev1.Container
-	// home is a directory for what is mounted.
+	// home is the directory for volumes.
 	home       string
 	kubeconfig []byte
-	// args and environment come after those of the Deployment.
+	// args and environment are added to those of the Deployment.
 	args, environment []string
 }
 
@@ -51,7 +51,7 @@ func (s *Sandbox) processOf(ctx context.Context, p *podOf, more ...string) (*chi
 	return s.uncontained(ctx, p, more)
 }
 
-// uncontained is how a process of bin/ takes the place of a container: arguments that name a file of a volume name it where it is.
+// uncontained is a process of bin/ in place of a container: arguments that name a file of a volume get its real path.
 func (s *Sandbox) uncontained(ctx context.Context, p *podOf, more []string) (*childprocess.Spec, error) {
 	args := slices.Clone(p.container.Args)
 	for _, m := range p.container.VolumeMounts {
@@ -70,7 +70,7 @@ func (s *Sandbox) uncontained(ctx context.Context, p *podOf, more []string) (*ch
 		program = s.paths.file("bin/" + programOf(p.container.Image))
 	}
 	return &childprocess.Spec{
-		// Those of the test come last, and so go first.
+		// Those of the test come last, and win.
 		Path: program, Args: slices.Concat(args, more, p.args), CleanEnv: true,
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.home}, p.environment...), Dir: p.home,
 	}, nil
@@ -136,7 +136,7 @@ func (p *podOf) volume(ctx context.Context, name string) (string, error) {
 	return p.directory("volume-"+name, files)
 }
 
-// refresh writes what the Secrets of the pod say now.
+// refresh writes the current content of the pod's Secrets.
 func (p *podOf) refresh(ctx context.Context) error {
 	for _, m := range p.container.VolumeMounts {
 		if _, err := p.volume(ctx, m.Name); err != nil {
@@ -149,7 +149,7 @@ func (p *podOf) refresh(ctx context.Context) error {
 func (p *podOf) directory(name string, files map[string][]byte) (string, error) {
 	dir := filepath.Join(p.home, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", errors.Wrap(err, "making the directory of a volume")
+		return "", errors.Wrap(err, "creating the directory of a volume")
 	}
 	for file, content := range files {
 		path := filepath.Join(dir, file)
@@ -173,7 +173,7 @@ func (s *Sandbox) unpacked(reference string) (*container.Image, error) {
 	}
 	into := filepath.Join(s.dir, "images", name)
 	if err := os.MkdirAll(into, 0o755); err != nil {
-		return nil, errors.Wrap(err, "making the directory of an image")
+		return nil, errors.Wrap(err, "creating the directory of an image")
 	}
 	image, err := container.Unpack(s.paths.file("out/test-images/"+name), into)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// refused is how an API server says that an identity lacks a right, as it appears in logs; ending is how it says the same
-// of a namespace that is being deleted, in which nobody may make anything.
+// refused is the message of an API server about a missing right, as it appears in logs; ending is its message about
+// a namespace that is being deleted, in which nothing can be created.
 const (
 	refused = "is forbidden: "
 	ending  = "because it is being terminated"
 )
 
-// Forbidden are the lines in the managers' logs since the last call that say that a right is missing
+// Forbidden are the lines in the managers' logs since the last call by which a right is missing
 // in an install manifest. A manager tries again, so nothing else may show it.
 func (s *Sandbox) Forbidden() ([]string, error) {
 	var lines []string

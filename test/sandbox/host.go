@@ -17,14 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hostInterval is how often a Host looks at the Deployments.
+// hostInterval is how often a Host reads the Deployments.
 const hostInterval = 250 * time.Millisecond
 
-// Host is what the controller of Deployments, a scheduler and kubelets are elsewhere, for the managers that somebody has installed in a
-// cluster: for each Deployment one process, with the flags, the environment and the ServiceAccount that it says, from bin/ unless
-// Options.Images has it run from the image. It is restarted when the Deployment changes, and when it ends; it ends with the
-// Deployment; and the Deployment is Available while it is ready. Services lead to the process, too, so webhooks are called by the name
-// that their certificate must have.
+// Host replaces the Deployment controller, a scheduler and kubelets for the managers that are installed in a cluster: for each Deployment
+// it runs one process, with its flags, environment and ServiceAccount, from bin/ unless Options.Images has it run from the image. The
+// process is restarted when the Deployment changes, and when it exits; it is stopped with the Deployment, which is Available while the
+// process is ready. Services lead to the process, too, so webhooks are called by the name that their certificate must have.
 type Host struct {
 	cluster      *Cluster
 	sandbox      *Sandbox
@@ -90,7 +89,7 @@ func (h *Host) Programs() []string {
 	return images
 }
 
-// Restarts is how often a process had ended by itself, and why a Deployment could not be run, the last time.
+// Restarts is how often a process has exited by itself, and the last errors of Deployments that could not be run.
 func (h *Host) Restarts() (int, map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +110,7 @@ func (h *Host) run(ctx context.Context) {
 	}
 }
 
-// sync brings processes and Deployments together. What fails is tried again with the next look.
+// sync reconciles processes with Deployments. What fails is tried again at the next interval.
 func (h *Host) sync(ctx context.Context) {
 	list := &appsv1.DeploymentList{}
 	if err := h.cluster.Client.List(ctx, list); err != nil {
@@ -139,7 +138,7 @@ func (h *Host) sync(ctx context.Context) {
 	}
 }
 
-// runs reports whether the Deployment is one of managers: those of a workload run on the machines, if there is somebody to run them.
+// runs reports whether the Deployment is one of managers: those of a workload run on the machines, if there are any.
 func (s *Sandbox) runs(d *appsv1.Deployment) bool {
 	return !slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
 		return !strings.HasPrefix(path.Base(c.Image), "millwright-") && s.options.Programs[imageName(c.Image)] == ""
@@ -155,7 +154,7 @@ func (h *Host) note(d *appsv1.Deployment, err error) {
 	}
 }
 
-// host runs the Deployment as it is now, and says in its status whether it is ready.
+// host runs the Deployment as it is now, and reports in its status whether it is ready.
 func (h *Host) host(ctx context.Context, d *appsv1.Deployment) error {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		for i := range d.Spec.Template.Spec.Containers {
@@ -169,7 +168,7 @@ func (h *Host) host(ctx context.Context, d *appsv1.Deployment) error {
 		if err != nil {
 			return err
 		}
-		// As a kubelet does, once in a while: what a Secret says now.
+		// As a kubelet does periodically: the current content of Secrets.
 		if err := p.pod.refresh(ctx); err != nil {
 			return err
 		}
@@ -209,7 +208,7 @@ func (h *Host) ensure(ctx context.Context, d *appsv1.Deployment, container *core
 	return p, nil
 }
 
-// stop ends the process of a container, if there is one.
+// stop stops the process of a container, if there is one.
 func (h *Host) stop(at place) {
 	h.mu.Lock()
 	p := h.hosted[at]
@@ -235,7 +234,7 @@ func (h *Host) report(ctx context.Context, d *appsv1.Deployment, status *appsv1.
 	return errors.Wrapf(h.cluster.Client.Status().Update(ctx, d), "writing the status of Deployment %s", d.Name)
 }
 
-// kill ends all processes.
+// kill kills all processes.
 func (h *Host) kill() {
 	h.cancel()
 	<-h.done

@@ -25,8 +25,8 @@ type hosted struct {
 	ready         bool
 }
 
-// start starts the process of a container. A provider whose machine would give it an identity gets that of the sandbox, and the address of
-// the simulated cloud; those of AWS are in its Secret.
+// start starts the process of a container. A provider that would get an identity from its machine gets that of the sandbox, and the address
+// of the simulated cloud; those of AWS are in its Secret.
 func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) (*hosted, error) {
 	name := h.cluster.Name() + "-" + d.Name
 	if len(d.Spec.Template.Spec.Containers) > 1 {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// hotLoop is how often a manager may send the same request within a second. Nothing that any test does takes more than ten; what does
+// hotLoop is how often a manager may send the same request within a second. No test needs more than ten; a loop that does
 // not wait between its attempts reaches hundreds.
 const hotLoop = 30
 
-// sameRequest is what a manager asks of the same object, in one second.
+// sameRequest is a request of a manager about the same object, in one second.
 type sameRequest struct {
 	log, agent, verb, uri string
 	second                time.Time
 }
 
-// HotLoops returns what managers have sent without a pause, by the audit logs of API servers below a directory: a line for each request,
-// with how often it came in its worst second. A request that creates something is left out: it is another one each time.
+// HotLoops returns what managers have sent without a pause, from the audit logs of API servers below a directory: a line for each request,
+// with its count in its worst second. A request that creates something is left out: it is another one each time.
 func HotLoops(directory string) ([]string, error) {
 	counts := map[sameRequest]int{}
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {

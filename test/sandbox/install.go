@@ -53,7 +53,7 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if err := await(ctx, "aggregated ClusterRoles are filled", installTimeout, s.rolesAggregated); err != nil {
 		return err
 	}
-	s.logf("installed CRDs, roles and ServiceAccounts of %s and cloudconfig (their Deployments are left out: processes take their place)",
+	s.logf("installed CRDs, roles and ServiceAccounts of %s and cloudconfig (without their Deployments, which processes replace)",
 		strings.Join(names, ", "))
 	return nil
 }
@@ -105,8 +105,8 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// rolesAggregated waits for the controller manager: a manager that starts before would be refused
-// what its manifest gives it.
+// rolesAggregated waits for the controller manager: to a manager that starts before, the API server would refuse
+// what its manifest grants.
 func (s *Sandbox) rolesAggregated(ctx context.Context) error {
 	list := &rbacv1.ClusterRoleList{}
 	if err := s.Control.Client.List(ctx, list); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // counted are the kinds of which nothing may be left when all Machines are gone, beyond what was there
-// before the first one was made.
+// before the first one was created.
 func counted() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.NodeList{},
@@ -104,8 +104,8 @@ func (i inventory) add(c *Cluster, list client.ObjectList) error {
 	})
 }
 
-// Leftovers says what is left of Machines: everything in the clusters that was not there when the
-// sandbox started, certificate requests that nobody has decided on, and what costs money in the clouds.
+// Leftovers returns what is left of Machines: everything in the clusters that was not there when the
+// sandbox started, certificate requests without a decision, and what costs money in the clouds.
 func (s *Sandbox) Leftovers(ctx context.Context) ([]string, error) {
 	now, err := s.inventory(ctx)
 	if err != nil {

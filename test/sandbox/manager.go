@@ -18,7 +18,7 @@ import (
 const (
 	// managerTimeout bounds the start of a manager.
 	managerTimeout = time.Minute
-	// managerGrace is how long a manager may take to end when it is asked to.
+	// managerGrace is how long a manager may take to exit on SIGTERM.
 	managerGrace = 15 * time.Second
 )
 
@@ -40,7 +40,7 @@ type Manager struct {
 }
 
 // newManager prepares a manager that runs as the Deployment says: with its flags, and with a token of
-// its ServiceAccount. What a process on loopback must have otherwise comes after and wins.
+// its ServiceAccount. Different settings for a process on loopback come after and win.
 func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv1.Deployment) (*Manager, error) {
 	if deployment == nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
 		return nil, fmt.Errorf("the install manifest of %s has no Deployment", name)
@@ -69,8 +69,8 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	return m, err
 }
 
-// specOf is the process of a manager: a program of bin/, or a container of its image. All that it gets is of the Deployment or
-// of the sandbox: nothing of the caller's settings of clouds or Kubernetes.
+// specOf is the process of a manager: a program of bin/, or a container of its image. Its settings are those of the Deployment and
+// of the sandbox: none of the caller's for clouds or Kubernetes.
 func (s *Sandbox) specOf(
 	ctx context.Context, m *Manager, home string, deployment *appsv1.Deployment, kubeconfig []byte,
 ) (childprocess.Spec, error) {
@@ -86,16 +86,16 @@ func (s *Sandbox) specOf(
 	return *spec, nil
 }
 
-// writeKubeconfig makes a manager's directory, with its kubeconfig.
+// writeKubeconfig creates a manager's directory, with its kubeconfig.
 func writeKubeconfig(home string, content []byte) (path string, err error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return "", errors.Wrap(err, "making a manager's directory")
+		return "", errors.Wrap(err, "creating a manager's directory")
 	}
 	path = filepath.Join(home, "kubeconfig")
 	return path, errors.Wrap(os.WriteFile(path, content, 0o600), "writing a manager's kubeconfig")
 }
 
-// arguments come after those of the Deployment: what a process on loopback must have otherwise, then what the test wants; with the
+// arguments come after those of the Deployment: different settings for a process on loopback, then those of the test; with the
 // environment that a provider needs for its cloud.
 func (s *Sandbox) arguments(m *Manager) (args, environment []string) {
 	args = m.addresses()
@@ -126,7 +126,7 @@ func (m *Manager) addresses() []string {
 func (m *Manager) outside() []string {
 	return []string{
 		"--kubeconfig=" + m.kubeconfig,
-		// A killed manager's lease would have to run out before the next one works.
+		// A killed manager's lease would have to expire before the next one works.
 		"--leader-elect=false",
 	}
 }
@@ -172,14 +172,14 @@ func (m *Manager) launch() error {
 	return nil
 }
 
-// Kill ends the manager at once, as a crash of its machine would.
+// Kill kills the manager, as a crash of its machine would.
 func (m *Manager) Kill() {
 	if p := m.expectDown(); p != nil {
 		p.Kill()
 	}
 }
 
-// Stop asks the manager to end, as a rolling update of its Deployment would.
+// Stop stops the manager by SIGTERM, as a rolling update of its Deployment would.
 func (m *Manager) Stop() {
 	if p := m.expectDown(); p != nil {
 		p.Stop(managerGrace)
@@ -229,7 +229,7 @@ func (m *Manager) awaitReady(ctx context.Context) error {
 	})
 }
 
-// check returns an error when the manager has ended by itself.
+// check returns an error when the manager has exited by itself.
 func (m *Manager) check() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is an install manifest: what of it is applied, and the Deployment, which is not: nothing
-// here runs containers, so a process takes its place, with its ServiceAccount and its flags.
+// manifest is an install manifest: the objects that are applied, and the Deployment, which is not: a process with its
+// ServiceAccount and its flags replaces it.
 type manifest struct {
 	objects    []*unstructured.Unstructured
 	deployment *appsv1.Deployment
@@ -93,7 +93,7 @@ func decodeObjects(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// CreateFrom creates the objects of a YAML file, each changed by the edits before; those that exist are left as they are.
+// CreateFrom creates the objects of a YAML file, after the edits; those that exist are left as they are.
 func CreateFrom(ctx context.Context, client Client, path string, edits ...func(*unstructured.Unstructured)) error {
 	objects, err := readObjects(path)
 	if err != nil {

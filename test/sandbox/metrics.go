@@ -20,7 +20,7 @@ type Metrics struct {
 func (m *Manager) Metrics(ctx context.Context) (*Metrics, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", http.NoBody)
 	if err != nil {
-		return nil, errors.Wrap(err, "making a request for metrics")
+		return nil, errors.Wrap(err, "building a request for metrics")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -52,7 +52,7 @@ func (m *Metrics) Gauge(name, label, value string) float64 {
 	return 0
 }
 
-// ExpiredWaits has a line for each manager that has waited in vain for its cache, with the kinds of the objects. Unless watches were
+// ExpiredWaits has a line for each manager whose wait for its cache has timed out, with the kinds of the objects. Unless watches were
 // interrupted, an event was lost.
 func (s *Sandbox) ExpiredWaits(ctx context.Context) ([]string, error) {
 	var lines []string

@@ -15,9 +15,9 @@ type Options struct {
 	Clusters int
 	// Clouds are the names of the simulated clouds, each with its provider: aws, azure, gcp; aws alone when unset.
 	Clouds []string
-	// LogDir takes the logs of all processes. When empty they go with the sandbox.
+	// LogDir takes the logs of all processes. When empty they are deleted with the sandbox.
 	LogDir string
-	// Progress takes a line for each step of the start; nothing is said when nil.
+	// Progress gets a line for each step of the start; none when nil.
 	Progress io.Writer
 	// Delays of the clouds; unset ones have short defaults.
 	Delays Delays
@@ -28,14 +28,14 @@ type Options struct {
 	Webhooks bool
 	// InterruptionQueue has the AWS provider read the sandbox's Queue.
 	InterruptionQueue bool
-	// Bare leaves everything but control planes and clouds to somebody else, such as clusterctl: HostDeployments runs what
-	// is installed then. The control planes have no controller of Deployments.
+	// Bare starts only control planes and clouds, and leaves the rest to another tool, such as clusterctl: HostDeployments runs
+	// what is installed then. The control planes have no Deployment controller.
 	Bare bool
-	// Images has the managers run from their images in out/test-images, in containers as their Deployments say: with the image's root file
-	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and
-	// where this computer forbids containers, which Progress is told, they are processes of bin/.
+	// Images has the managers run from their images in out/test-images, in containers as their Deployments say: with only the image's root
+	// file system, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and where this computer
+	// forbids containers, which Progress reports, they are processes of bin/.
 	Images bool
-	// Programs are further programs that a Host runs, outside of containers, by the last part of their image's name; it runs ours by itself.
+	// Programs are programs that a Host runs beside ours, outside of containers, by the last part of their image's name.
 	Programs map[string]string
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string

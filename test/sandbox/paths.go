@@ -9,12 +9,12 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// paths are the files in the repository that a sandbox needs, all of them made by make.
+// paths are the files in the repository that a sandbox needs, all of them built by make.
 type paths struct {
 	root string
 }
 
-// file is one with the make target that makes it.
+// file is one with the make target that builds it.
 type file struct{ name, target string }
 
 // needed are those that every sandbox needs.

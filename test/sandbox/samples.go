@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// samples has what is the same for all clouds beside what is for AWS.
+	// samples has what is common to all clouds beside what is for AWS.
 	samples = "config/samples/aws/"
 	// SampleCluster is the name of the Cluster in the samples.
 	SampleCluster = "sample"
@@ -54,7 +54,7 @@ func (s *Sandbox) ApplySamples(ctx context.Context, namespace string, edits ...f
 	return nil
 }
 
-// Sample reads one object of config/samples/aws, to make another from it.
+// Sample reads one object of config/samples/aws, to build another from it.
 func (s *Sandbox) Sample(file, namespace string) (*unstructured.Unstructured, error) {
 	return s.sampleOf(samples+file, namespace)
 }
@@ -105,8 +105,8 @@ func (s *Sandbox) TargetKubeconfig(ctx context.Context) ([]byte, error) {
 	return s.Target.ServiceAccountKubeconfig(ctx, targetNamespace, targetAccount)
 }
 
-// FromTemplate makes an object of the kind from a template's spec.template.spec, as a person would who
-// writes a Machine by hand.
+// FromTemplate builds an object of the kind from a template's spec.template.spec, as a user would who
+// writes a Machine manually.
 func FromTemplate(template *unstructured.Unstructured, kind, name string) (*unstructured.Unstructured, error) {
 	spec, found, err := unstructured.NestedMap(template.Object, "spec", "template", "spec")
 	if err != nil || !found {

@@ -28,7 +28,7 @@ type Sandbox struct {
 	Clouds []*Cloud
 	// EC2 controls and observes the simulated AWS account; nil without aws among Options.Clouds.
 	EC2 *simclient.Client
-	// Queue takes what EC2 announces of its instances; nil without InterruptionQueue.
+	// Queue gets the events of EC2 about its instances; nil without InterruptionQueue.
 	Queue *sqs.Queue
 	// Core, AWS and CloudConfig are managers; those of all clouds are in Clouds. AWS is nil without aws among Options.Clouds.
 	Core, AWS, CloudConfig *Manager
@@ -36,7 +36,7 @@ type Sandbox struct {
 	options Options
 	paths   *paths
 	dir     string
-	// tokens gives access tokens for the clouds that take no static keys; nil if no cloud needs it.
+	// tokens issues access tokens for the clouds without static keys; nil if no cloud needs it.
 	tokens *httptest.Server
 	// queue serves Queue.
 	queue *httptest.Server
@@ -53,7 +53,7 @@ type Sandbox struct {
 	stopErr error
 }
 
-// Start starts a sandbox and returns when all of it serves. The end of ctx kills all processes; Stop
+// Start starts a sandbox and returns when all of it serves. All processes are killed when ctx is done; Stop
 // must be called in any case. When Start fails it leaves nothing behind but LogDir.
 func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	options.setDefaults()
@@ -67,14 +67,14 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	}
 	dir, err := os.MkdirTemp(tempDir(), "mw-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the sandbox's directory")
+		return nil, errors.Wrap(err, "creating the sandbox's directory")
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
 	}
 	if options.Images {
 		if err := container.Check(paths.file("bin/container")); err != nil {
-			_, _ = fmt.Fprintln(options.Progress, "The managers run outside of their images, since containers cannot be made here:", err)
+			_, _ = fmt.Fprintln(options.Progress, "The managers run outside of their images, since containers cannot be created here:", err)
 			options.Images = false
 		}
 	}
@@ -90,7 +90,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 // cloud's ID for their names, in Azure of 36 characters, and whose kubelets have Unix sockets: the path of a socket may have 107 bytes.
 const maxTempDir = 7
 
-// tempDir is where the sandbox's directory is made.
+// tempDir is where the sandbox's directory is created.
 func tempDir() string {
 	if dir := os.TempDir(); len(dir) <= maxTempDir {
 		return dir
@@ -98,10 +98,10 @@ func tempDir() string {
 	return "/tmp"
 }
 
-// start is the order in which the parts come up: each needs those before it.
+// start starts the parts in order: each needs those before it.
 func (s *Sandbox) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.LogDir, 0o750); err != nil {
-		return errors.Wrap(err, "making the directory for logs")
+		return errors.Wrap(err, "creating the directory for logs")
 	}
 	steps := []func(context.Context) error{
 		s.startClusters,
@@ -160,7 +160,7 @@ func (s *Sandbox) Stop() error {
 	return s.stopErr
 }
 
-// tearDown goes the way back: nothing outlives what it needs.
+// tearDown stops them in reverse order: nothing outlives what it needs.
 func (s *Sandbox) tearDown() error {
 	var failures []error
 	for _, m := range s.managers() {
@@ -192,7 +192,7 @@ func (s *Sandbox) tearDown() error {
 	return nil
 }
 
-// Check returns an error when a process that should run has ended by itself.
+// Check returns an error when a process that should run has exited by itself.
 func (s *Sandbox) Check() error {
 	for _, m := range s.managers() {
 		if err := m.check(); err != nil {

@@ -35,7 +35,7 @@ type runningCloud struct {
 // startSimulators starts the clouds, with machines that boot from an image that holds the hollow kubelet.
 func (s *Sandbox) startSimulators(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(s.kubelet()), 0o750); err != nil {
-		return errors.Wrap(err, "making the machine image")
+		return errors.Wrap(err, "creating the machine image")
 	}
 	if err := s.ReturnKubelet(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *Sandbox) startQueue(context.Context) error {
 	return nil
 }
 
-// startUnbooted starts what stands in for the inside of machines that do not boot.
+// startUnbooted starts the stand-in for the inside of machines that do not boot.
 func (s *Sandbox) startUnbooted(ctx context.Context) error {
 	if !s.options.Unbooted {
 		return nil
@@ -125,10 +125,10 @@ func (s *Sandbox) machines(cloud string) string { return filepath.Join(s.dir, cl
 
 func (s *Sandbox) kubelet() string { return filepath.Join(s.image(), "opt", "bin", "kubelet") }
 
-// WithholdKubelet takes the kubelet out of the image: machines that boot from now on do all that they
+// WithholdKubelet removes the kubelet from the image: machines that boot from now on do all that they
 // do before they join, and do not join.
 func (s *Sandbox) WithholdKubelet() error {
-	return errors.Wrap(os.Remove(s.kubelet()), "taking the kubelet out of the machine image")
+	return errors.Wrap(os.Remove(s.kubelet()), "removing the kubelet from the machine image")
 }
 
 // ReturnKubelet puts the kubelet into the image.

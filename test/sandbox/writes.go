@@ -39,7 +39,7 @@ func (s *Sandbox) Writes(m *Manager) (map[string]int, error) {
 	return counts, nil
 }
 
-// agent is how the manager calls itself to API servers, up to the version.
+// agent is the user agent of the manager, up to the version.
 func (m *Manager) agent() string { return "millwright-" + m.Name }
 
 func countWrites(path, agent string, counts map[string]int) error {
@@ -50,7 +50,7 @@ func countWrites(path, agent string, counts map[string]int) error {
 	})
 }
 
-// readAudit hands each line of an audit log to use.
+// readAudit passes each line of an audit log to use.
 func readAudit(path string, use func(auditEvent)) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stale makes a cache that is behind, on purpose and without a clock: a client that lists what there was, or a
-// network on which events are held back.
+// Package stale simulates a stale cache without a clock: a client that lists an earlier state, or a network on which events
+// are held back.
 package stale
 
 import (
@@ -50,7 +50,7 @@ func (s *Lists) Thaw() {
 	s.of, s.frozen = nil, nil
 }
 
-// Wrap returns a client that shows what is frozen, and all else as the inner one does.
+// Wrap returns a client that shows what is frozen, and otherwise behaves as the inner one.
 func (s *Lists) Wrap(inner client.WithWatch) client.Client {
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {

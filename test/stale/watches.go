@@ -8,8 +8,8 @@ import (
 )
 
 // Watches is a network on which the watch events of one resource can be held back: what is sent meanwhile arrives when they
-// flow again, in its order. So a cache falls behind as it does with a slow API server, for all that read from it, and
-// catches up with the events that report it. Other requests pass.
+// flow again, in its order. So a cache is stale as with a slow API server, for all its readers, and catches up with the
+// held events. Other requests pass.
 type Watches struct {
 	// Resource is the plural name.
 	Resource string
@@ -37,7 +37,7 @@ func (w *Watches) Flow() {
 	}
 }
 
-// Wrap returns a transport that holds events back, and does all else as the inner one does.
+// Wrap returns a transport that holds events back, and otherwise behaves as the inner one.
 func (w *Watches) Wrap(inner http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := inner.RoundTrip(request)
@@ -67,7 +67,7 @@ type heldBody struct {
 	closed  chan struct{}
 }
 
-// Read hands out what has been read when events flow.
+// Read returns what has been read when events flow.
 func (b *heldBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	for held := b.watches.now(); held != nil; held = b.watches.now() {

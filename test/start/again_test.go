@@ -24,7 +24,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// asProgram has the test be the program, with the arguments that it has, one a line.
+// asProgram makes the test binary the program, with its value as the arguments, one per line.
 const asProgram = "MILLWRIGHT_START_ARGS"
 
 func TestMain(m *testing.M) {
@@ -43,14 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is one cluster for all tests whose programs end or are followed by another: what one of them has installed, the next start finds.
+// shared is one cluster for all tests whose programs exit or are followed by another: what one of them has installed, the next start finds.
 var shared struct {
 	once    sync.Once
 	sandbox *sandbox.Sandbox
 	err     error
 }
 
-// sharedWorld is in the shared cluster; when the test is over, nobody has its webhooks and nobody is asked by it.
+// sharedWorld is in the shared cluster; when the test is over, no start holds the turn and no webhook is called.
 func sharedWorld(t *testing.T) *world {
 	t.Helper()
 	shared.once.Do(func() { shared.sandbox, shared.err = sandbox.Start(context.Background(), sandbox.Options{Bare: true}) })
@@ -76,7 +76,7 @@ func (w *world) killed(args ...string) {
 	w.Expect(w.endedBy(syscall.SIGKILL, args...)).NotTo(Succeed())
 }
 
-// endedBy starts the program, sends it a signal when all managers are ready, and returns how it ended.
+// endedBy starts the program, sends it a signal when all managers are ready, and returns how it exited.
 func (w *world) endedBy(signal os.Signal, args ...string) error {
 	out := &output{}
 	command := exec.CommandContext(w.t.Context(), os.Args[0])
@@ -90,7 +90,8 @@ func (w *world) endedBy(signal os.Signal, args ...string) error {
 	return command.Wait()
 }
 
-// TestStartAfterAKill: one cluster is both, and whoever starts again has what an end would have left, with or without webhooks; nobody asks those of the killed one.
+// TestStartAfterAKill: one cluster is both, and the next start finds the state after a normal end, with or without webhooks; those of the
+// killed one are not called.
 func TestStartAfterAKill(t *testing.T) {
 	w := sharedWorld(t)
 	w.killed("-webhooks=localhost")
@@ -101,8 +102,8 @@ func TestStartAfterAKill(t *testing.T) {
 		return c
 	}
 	ctx, control := t.Context(), w.sandbox.Control.Client
-	// The API server learns of webhooks, and that there are none any more, by watching.
-	w.Eventually(func() error { return control.Create(ctx, cluster("refused"), client.DryRunAll) }).ShouldNot(Succeed(), "nobody answers")
+	// The API server watches webhook configurations, so that both changes reach it later.
+	w.Eventually(func() error { return control.Create(ctx, cluster("refused"), client.DryRunAll) }).ShouldNot(Succeed(), "nothing answers")
 	out, end := w.start("-webhooks=localhost")
 	w.Eventually(func() error { return control.Create(ctx, cluster("with")) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
@@ -111,11 +112,11 @@ func TestStartAfterAKill(t *testing.T) {
 	w.Expect(w.webhooks()).To(BeZero())
 	w.Eventually(func() error { return control.Create(ctx, cluster("without")) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
-	w.Expect(w.endedBy(os.Interrupt)).To(Succeed(), "an interrupt is how one ends it")
+	w.Expect(w.endedBy(os.Interrupt)).To(Succeed(), "an interrupt ends it")
 }
 
-// TestStartBesideAnInstalledRelease whose Deployments are scaled down, as the program says. What was installed is the release's own: the program
-// adds where the webhooks are, takes that away again, and no field of a definition becomes its own.
+// TestStartBesideAnInstalledRelease whose Deployments are scaled down, as the program says. What was installed belongs to the release: the
+// program adds the address of the webhooks, removes it again, and becomes the manager of no field of a definition.
 func TestStartBesideAnInstalledRelease(t *testing.T) {
 	w := newWorldOf(t, sandbox.Options{Bare: true})
 	kubectl := func(args ...string) {

@@ -26,12 +26,12 @@ const requestTimeout = 30 * time.Second
 // cluster is one of the two clusters.
 type cluster struct {
 	client client.Client
-	// config is by what it is reached, and host the address of its API server.
+	// config is that of clients, and host the address of its API server.
 	config *rest.Config
 	host   string
 }
 
-// connect makes a client of the cluster that a kubeconfig leads to, and asks it something that only who is known may ask. variable is
+// connect creates a client of the cluster of a kubeconfig, and sends a request that only authenticated users may send. variable is
 // how the user has named the kubeconfig.
 func connect(ctx context.Context, variable, path string, timeout time.Duration) (*cluster, error) {
 	config, err := readKubeconfig(variable, path)
@@ -53,7 +53,7 @@ func connect(ctx context.Context, variable, path string, timeout time.Duration) 
 	return &cluster{client: c, config: config, host: config.Host}, errors.Wrapf(err, "%s=%s", variable, path)
 }
 
-// readKubeconfig says what is wrong with the file without quoting it.
+// readKubeconfig reports what is wrong with the file without quoting it.
 func readKubeconfig(variable, path string) (*rest.Config, error) {
 	if _, err := os.ReadFile(path); err != nil {
 		return nil, errors.Wrap(err, variable)
@@ -72,7 +72,7 @@ func readKubeconfig(variable, path string) (*rest.Config, error) {
 	return config, errors.Wrapf(err, "%s: the current context %q of %s cannot be used", variable, loaded.CurrentContext, path)
 }
 
-// answers reports what keeps the API server from being used.
+// answers reports why the API server cannot be used.
 func answers(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func answers(ctx context.Context, config *rest.Config) error {
 	return errors.Wrap(err, "does not answer")
 }
 
-// checkWebhooks accepts what there is to choose from.
+// checkWebhooks accepts the possible values.
 func checkWebhooks(where string) error {
 	if where == "none" || where == "localhost" {
 		return nil

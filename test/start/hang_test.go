@@ -18,7 +18,7 @@ func kubeconfigOf(server string) string {
 		"clusters: [{name: a, cluster: {server: \"" + server + "\"}}]\nusers: [{name: a, user: {token: secret}}]\n"
 }
 
-// TestAClusterThatHangs, from the first answer on or after it, is named and not waited for.
+// TestAClusterThatHangs, from the first answer on or after it, is named in an error within the timeout.
 func TestAClusterThatHangs(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers map[string]string

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// fieldOwner is by whom objects say that they were installed.
+	// fieldOwner is the field manager of installed objects.
 	fieldOwner = "millwright-start"
 	// establishedTimeout is how long an API server may take to serve a definition.
 	establishedTimeout = time.Minute
@@ -123,7 +123,7 @@ func (o *options) read(file string) ([]*unstructured.Unstructured, error) {
 }
 
 // besideInstalled returns the Deployment of the same manager that the cluster has without replicas, or nothing. One that runs is refused:
-// it would work on the same objects, or, while it holds the lease, this one would not work at all and not say why.
+// it would work on the same objects, or, while it holds the lease, this one would do nothing and not report why.
 func besideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
@@ -146,8 +146,8 @@ func besideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Un
 	return "", nil
 }
 
-// missing are the objects that the cluster does not have. What an installed release has is its own: who applies the same has it as well,
-// and would take it away at the end.
+// missing are the objects that the cluster does not have. Those of an installed release are not applied: this program would become a
+// manager of their fields as well, and remove them at the end.
 func missing(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var missing []*unstructured.Unstructured
 	for _, object := range objects {
@@ -163,8 +163,8 @@ func missing(ctx context.Context, c *cluster, objects []*unstructured.Unstructur
 	return missing, nil
 }
 
-// apply takes nothing from others: what another has set otherwise, such as Cluster API's own definitions, is a conflict that names it.
-// What this program has installed is its own, with what the core has written into it.
+// apply does not take over fields: what another manager has set otherwise, such as Cluster API's own definitions, is a conflict that
+// names it. What this program has installed is its own, with what the core has written into it.
 func apply(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
@@ -180,7 +180,7 @@ func apply(ctx context.Context, c *cluster, objects []*unstructured.Unstructured
 	return nil
 }
 
-// isOurs reports whether this program has installed what there is of the object.
+// isOurs reports whether this program has installed the existing object.
 func isOurs(ctx context.Context, c *cluster, object *unstructured.Unstructured) bool {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(object.GroupVersionKind())

@@ -1,7 +1,7 @@
 // Program start runs the managers of a checkout as processes of this computer against any two clusters, as developers of the Machine
 // Controller Manager run theirs: one control cluster, which holds Machines, and one target cluster, which holds their Nodes. `make start`
 // builds what it needs. It installs definitions and policies, but no Deployment and no ServiceAccount of the managers: they are
-// whoever the control kubeconfig says. When it is told to end, or one of the managers exits, it stops all of them.
+// the user of the control kubeconfig. On a signal, or when one of the managers exits, it stops all of them.
 package main
 
 import (
@@ -27,12 +27,12 @@ import (
 // knownProviders are those with a manager in this repository.
 var knownProviders = []string{"aws", "azure", "gcp"}
 
-// leaseNamespaceFlag says where a manager keeps what it has of its own.
+// leaseNamespaceFlag sets where a manager keeps its own objects.
 const leaseNamespaceFlag = "--leader-elect-resource-namespace"
 
-// options are what the command line says.
+// options are those of the command line.
 type options struct {
-	// root is the checkout, with what make has made in bin and out.
+	// root is the checkout, with what make has built in bin and out.
 	root string
 	// control and target are the two kubeconfig files.
 	control, target string
@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// parse reads the command line. What is wrong is named as make's users know it.
+// parse reads the command line. Errors name the variables of make.
 func parse(args []string, out io.Writer) (*options, error) {
 	o := &options{out: out, flags: map[string][]string{}, timeout: requestTimeout, identity: identify(), pace: usualPace}
 	flags := flag.NewFlagSet("start", flag.ContinueOnError)
@@ -130,7 +130,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, err
 }
 
-// absolutePath is a path that also a shell would take: make hands ~ on as it is, and so do shells behind an equals sign.
+// absolutePath expands ~ as a shell does: make passes it on unchanged, and so do shells after an equals sign.
 func absolutePath(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		home, err := os.UserHomeDir()

@@ -27,7 +27,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// output is what the program says.
+// output is that of the program.
 type output struct {
 	mutex sync.Mutex
 	// buffer is no embedded field: its ReadFrom, which io.Copy prefers to Write, takes no lock.
@@ -77,7 +77,7 @@ func worldIn(t *testing.T, s *sandbox.Sandbox) *world {
 	}
 }
 
-// start runs the program; end is what ctrl-C does, and returns how it has ended.
+// start runs the program; end interrupts it as ctrl-C does, and returns how it has exited.
 func (w *world) start(args ...string) (out *output, end func() error) {
 	w.t.Helper()
 	out = &output{}
@@ -87,7 +87,7 @@ func (w *world) start(args ...string) (out *output, end func() error) {
 	return out, end
 }
 
-// begins runs the program until its managers are ready; done has how it has ended.
+// begins runs the program until its managers are ready; done gets how it has exited.
 func (w *world) begins(o *options, out *output) (end func() error, done chan error) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -98,7 +98,7 @@ func (w *world) begins(o *options, out *output) (end func() error, done chan err
 		select {
 		case err := <-done:
 			done <- err
-			StopTrying("the program has ended").Wrap(err).Now()
+			StopTrying("the program has exited").Wrap(err).Now()
 		default:
 		}
 		for _, name := range o.managers() {
@@ -164,7 +164,7 @@ func TestStart(t *testing.T) {
 	w.Expect(out.text()).NotTo(ContainSubstring("is forbidden"))
 	w.Expect(w.webhooks()).To(BeZero())
 	invalid.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.0.0.0/8"}
-	w.Expect(control.Create(ctx, invalid)).To(Succeed(), "nobody is asked who is gone")
+	w.Expect(control.Create(ctx, invalid)).To(Succeed(), "webhooks that are gone are not called")
 }
 
 // refusesBesideDeployment: an installed manager works on the same objects.
@@ -203,7 +203,7 @@ func root(w *world) string {
 	return dir
 }
 
-// TestCommandLine: what is missing or wrong is named in the words of the Makefile.
+// TestCommandLine: what is missing or wrong is named by the variables of the Makefile.
 func TestCommandLine(t *testing.T) {
 	both := []string{"-control-kubeconfig=a", "-target-kubeconfig=b"}
 	for name, test := range map[string]struct {
@@ -245,9 +245,9 @@ func TestKubeconfigs(t *testing.T) {
 		"not yaml":      {"secret: [", "is not a kubeconfig"},
 		"no context":    {"apiVersion: v1\nkind: Config\n", "has no current context: set one with kubectl config use-context"},
 		"no such one":   {"apiVersion: v1\nkind: Config\ncurrent-context: b\n", `the current context "b"`},
-		"who are you":   {kubeconfigOf(refusing.URL), "does not know who the kubeconfig says you are"},
-		"not you":       {kubeconfigOf(forbidding.URL), "refuses to be used"},
-		"nobody serves": {kubeconfigOf(closed.URL), "does not answer"},
+		"unknown user":  {kubeconfigOf(refusing.URL), "does not know who the kubeconfig says you are"},
+		"forbidden":     {kubeconfigOf(forbidding.URL), "refuses to be used"},
+		"nothing there": {kubeconfigOf(closed.URL), "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -262,7 +262,7 @@ func TestKubeconfigs(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("CONTROL_KUBECONFIG: open /nowhere/kubeconfig: no such file")))
 }
 
-// TestMakeStart: make hands over what it is given.
+// TestMakeStart: make passes on what it is given.
 func TestMakeStart(t *testing.T) {
 	g := NewWithT(t)
 	dir, err := controlplane.Root()
@@ -277,7 +277,7 @@ func TestMakeStart(t *testing.T) {
 		`-flags 'core=--v=4 it'\''s' -flags 'aws=--orphan-policy=report --v=3'`), "the shell gets it as it was given")
 }
 
-// TestHomeInAPath: within the quotes of the Makefile no shell makes a directory of ~.
+// TestHomeInAPath: within the quotes of the Makefile no shell expands ~.
 func TestHomeInAPath(t *testing.T) {
 	g := NewWithT(t)
 	home := t.TempDir()
@@ -287,7 +287,7 @@ func TestHomeInAPath(t *testing.T) {
 	g.Expect(o.control).To(Equal(filepath.Join(home, "control.yaml")))
 	here, err := os.Getwd()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(o.target).To(Equal(filepath.Join(here, "~other", "target.yaml")), "another's home is for a shell to find")
+	g.Expect(o.target).To(Equal(filepath.Join(here, "~other", "target.yaml")), "only a shell can expand another user's home")
 }
 
 // TestWhereWebhooksMayBe: by an IPv4 address of this computer, which an EndpointSlice has, and by nothing else that looks like one.
@@ -310,7 +310,7 @@ func TestProvidersAndFlags(t *testing.T) {
 	}
 }
 
-// TestExitCode: make goes on by it alone, and asking for help is no failure.
+// TestExitCode: make depends only on it, and --help is no failure.
 func TestExitCode(t *testing.T) {
 	for args, want := range map[string]int{"-h": 0, "-providers=none": 1} {
 		g := NewWithT(t)

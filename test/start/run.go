@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// grace is how long a manager may take to end.
+	// grace is how long a manager may take to exit.
 	grace = 15 * time.Second
 	// cleanupTimeout bounds what is sent to the control cluster at the end.
 	cleanupTimeout = 20 * time.Second
 )
 
-// run starts the managers and waits until ctx or one of them ends.
+// run starts the managers and waits until ctx is done or one of them exits.
 func run(ctx context.Context, o *options) (err error) {
 	control, err := connect(ctx, "CONTROL_KUBECONFIG", o.control, o.timeout)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(ctx context.Context, o *options) (err error) {
 			case <-ctx.Done():
 				p.Stop(grace)
 			case <-p.Done():
-				ended <- errors.Errorf("manager %s has ended by itself (%v), so all others are ended", name, p.Err())
+				ended <- errors.Errorf("manager %s has exited by itself (%v), so all others are stopped", name, p.Err())
 			}
 		})
 		processes.Go(func() {
@@ -89,11 +89,11 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	case <-lost:
 		return errors.Errorf("this process could not renew Lease %s/%s of the control cluster, and its webhooks may be another's by now: "+
-			"all managers are ended", coreNamespace, turnLease)
+			"all managers are stopped", coreNamespace, turnLease)
 	}
 }
 
-// begin waits for the turn, and takes out what is left of an earlier start that was killed. Where another has the webhooks they stay.
+// begin waits for the turn, and removes what is left of an earlier start that was killed. If another start has the webhooks, they stay.
 func (o *options) begin(ctx context.Context, control *cluster) (*turn, error) {
 	t, err := o.takeTurn(ctx, control)
 	var held *heldError
@@ -107,12 +107,12 @@ func (o *options) begin(ctx context.Context, control *cluster) (*turn, error) {
 	}
 	if err := o.withoutWebhooks(ctx, control); err != nil {
 		t.end()
-		return nil, errors.Wrap(err, "taking webhooks out of the control cluster")
+		return nil, errors.Wrap(err, "removing webhooks from the control cluster")
 	}
 	return t, nil
 }
 
-// end takes webhooks away that nobody serves any more, unless they are another's.
+// end removes webhooks that are no longer served, unless they belong to another start.
 func (o *options) end(control *cluster, t *turn, err error) error {
 	if t.lost() {
 		return err
@@ -149,7 +149,7 @@ func (o *options) process(name string, health, metrics, webhooks int, out *termi
 	}
 }
 
-// ready waits until a manager serves, and reports false when ctx ends before.
+// ready waits until a manager serves, and reports false when ctx is done before.
 func ready(ctx context.Context, port int) bool {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

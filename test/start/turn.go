@@ -26,36 +26,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// turnLease is the Lease whose holder alone changes webhooks of the control cluster.
+// turnLease is the Lease whose holder may change webhooks of the control cluster.
 const turnLease = "millwright-start"
 
-// pace is how a Lease is kept: one that is not renewed for lease is anybody's, and who could not renew for deadline gives up.
+// pace is how a Lease is kept: one that is not renewed for lease is free, and a holder that could not renew for deadline gives up.
 type pace struct{ lease, deadline, retry time.Duration }
 
 var usualPace = pace{lease: 30 * time.Second, deadline: 20 * time.Second, retry: 2 * time.Second}
 
 // turn is the right to change the webhooks of the control cluster, of which there is one set for all: from before they are
-// changed until nobody asks them.
+// changed until they are no longer called.
 type turn struct {
 	cancel context.CancelFunc
 	// over is closed when the turn is.
 	over chan struct{}
 }
 
-// noTurn is that of who does without.
+// noTurn is that of a start without webhooks.
 func noTurn() *turn {
 	t := &turn{cancel: func() {}, over: make(chan struct{})}
 	close(t.over)
 	return t
 }
 
-// end gives the turn to whoever comes next.
+// end releases the turn.
 func (t *turn) end() {
 	t.cancel()
 	<-t.over
 }
 
-// lost reports whether the turn is another's.
+// lost reports whether another process has the turn.
 func (t *turn) lost() bool {
 	select {
 	case <-t.over:
@@ -65,7 +65,7 @@ func (t *turn) lost() bool {
 	}
 }
 
-// heldError says that somebody else, who is alive, has the turn.
+// heldError means that another running process has the turn.
 type heldError struct{ holder string }
 
 // Error names the holder and what can be done.
@@ -74,8 +74,8 @@ func (e *heldError) Error() string {
 		"with which those of %s stay and answer for you as well", e.holder, e.holder)
 }
 
-// takeTurn waits for the turn until somebody is seen to have it and to be alive. A holder that was killed on this computer is not
-// waited for.
+// takeTurn waits for the turn until another process is seen to renew it. It does not wait for a holder that was killed on this
+// computer.
 func (o *options) takeTurn(ctx context.Context, control *cluster) (*turn, error) {
 	if err := ensureNamespace(ctx, control); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (o *options) takeTurn(ctx context.Context, control *cluster) (*turn, error)
 	}
 	leases, err := coordination.NewForConfig(control.config)
 	if err != nil {
-		return nil, errors.Wrap(err, "making a client of Leases")
+		return nil, errors.Wrap(err, "creating a client of Leases")
 	}
 	held := make(chan struct{})
 	var once sync.Once
@@ -102,7 +102,7 @@ func (o *options) takeTurn(ctx context.Context, control *cluster) (*turn, error)
 	if err != nil {
 		return nil, errors.Wrap(err, "taking turns")
 	}
-	// What it logs would stand between the lines of managers.
+	// Its log would be mixed with the lines of managers.
 	running, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	t := &turn{cancel: cancel, over: make(chan struct{})}
 	go func() {
@@ -131,7 +131,7 @@ func (o *options) awaitTurn(ctx context.Context, control *cluster, held <-chan s
 		}
 		lease, err := readTurn(ctx, control)
 		if err != nil || holderOf(lease) == "" || holderOf(lease) == o.identity {
-			continue // Whoever tries to take it looks again.
+			continue // The leader election tries again.
 		}
 		switch {
 		case first == nil || holderOf(first) != holderOf(lease):
@@ -166,18 +166,18 @@ func readTurn(ctx context.Context, control *cluster) (*coordinationv1.Lease, err
 
 func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
 
-// ensureNamespace makes the core's namespace, if there is none yet. Its labels come with the rest.
+// ensureNamespace creates the core's namespace, if there is none yet. Its labels are applied with the rest.
 func ensureNamespace(ctx context.Context, control *cluster) error {
 	err := control.client.Get(ctx, client.ObjectKey{Name: coreNamespace}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		err = apply(ctx, control, []*unstructured.Unstructured{named("v1", "Namespace", "", coreNamespace)})
 	}
-	return errors.Wrapf(err, "making namespace %s in the control cluster", coreNamespace)
+	return errors.Wrapf(err, "creating namespace %s in the control cluster", coreNamespace)
 }
 
-// identify names this process: who, on which computer since it was booted, and its number there.
+// identify names this process: user, computer, boot ID and process ID.
 func identify() string {
-	name, host, boot := "somebody", "somewhere", ""
+	name, host, boot := "unknown", "unknown", ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
@@ -190,8 +190,8 @@ func identify() string {
 	return fmt.Sprintf("%s@%s/%s/%d", name, host, boot, os.Getpid())
 }
 
-// hasEnded reports whether other names a process that was on the computer of own and is there no more. Of another computer, or
-// one whose boots have no names, nothing is known.
+// hasEnded reports whether other names a process that ran on the computer of own and does not any more. For another computer, or
+// one without boot IDs, it is false.
 func hasEnded(own, other string) bool {
 	_, ownPlace, _ := strings.Cut(own, "@")
 	_, otherPlace, _ := strings.Cut(other, "@")

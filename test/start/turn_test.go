@@ -21,7 +21,7 @@ import (
 	"millwright.dev/test/doccheck"
 )
 
-// developer is somebody of that name at another computer, who starts with these arguments.
+// developer is a user of that name at another computer, who starts with these arguments.
 func (w *world) developer(name string, args ...string) (*options, *output) {
 	out := &output{}
 	o, err := parse(append(w.args, args...), out)
@@ -30,7 +30,7 @@ func (w *world) developer(name string, args ...string) (*options, *output) {
 	return o, out
 }
 
-// only has all managers of a developer work in one namespace, with leases of their own there but for that of the core with webhooks.
+// only has all managers of a developer work in one namespace, with their own leases there except that of the core with webhooks.
 func only(namespace, webhooks string) []string {
 	args := []string{"-webhooks=" + webhooks, "-flags=core=--namespace=" + namespace}
 	for _, manager := range []string{"core", "aws", "cloudconfig"} {
@@ -48,8 +48,8 @@ func clusterOf(namespace, name string, blocks ...string) *clusterv1.Cluster {
 	return c
 }
 
-// TestTwoDevelopers on one control cluster, each in a namespace: one has the webhooks, and another who wants them is refused with the name of the
-// first. Without webhooks of their own the second works, and neither coming nor going takes anything from the first.
+// TestTwoDevelopers on one control cluster, each in a namespace: one has the webhooks, and a second one who requests them is refused with
+// the name of the first. Without its own webhooks the second works, and neither its start nor its end affects the first.
 func TestTwoDevelopers(t *testing.T) {
 	w := sharedWorld(t)
 	ctx, control := t.Context(), w.sandbox.Control.Client
@@ -96,7 +96,7 @@ func TestTwoDevelopers(t *testing.T) {
 	w.Expect(benEnds()).To(Succeed())
 }
 
-// TestATurnIsLost: who cannot renew ends, says so, and takes nothing from the one who has the webhooks now.
+// TestATurnIsLost: a process that cannot renew exits, reports that, and does not affect the one that has the webhooks now.
 func TestATurnIsLost(t *testing.T) {
 	w := sharedWorld(t)
 	ctx, control := t.Context(), w.sandbox.Control.Client
@@ -116,7 +116,7 @@ func TestATurnIsLost(t *testing.T) {
 	w.Expect(w.webhooks()).To(Equal(1), "they may be ben's")
 }
 
-// TestATurnThatIsLeft by one who is not heard of any more is taken when its time is over; until then whoever waits says for whom.
+// TestATurnThatIsLeft is taken when it has expired; until then the waiting process reports the holder.
 func TestATurnThatIsLeft(t *testing.T) {
 	w := sharedWorld(t)
 	ctx := t.Context()
@@ -144,7 +144,7 @@ func TestATurnThatIsLeft(t *testing.T) {
 	w.Expect(err).To(MatchError(context.Canceled))
 }
 
-// TestWhoHasEnded: only of a process of the same computer, since the same boot, it is known that it is gone.
+// TestWhoHasEnded: only a process of the same computer, since the same boot, can be known to be gone.
 func TestWhoHasEnded(t *testing.T) {
 	g := NewWithT(t)
 	gone := exec.CommandContext(t.Context(), "true")
@@ -160,13 +160,13 @@ func TestWhoHasEnded(t *testing.T) {
 		g.Expect(hasEnded(own, other)).To(BeFalse(), other)
 	}
 	g.Expect(hasEnded("me@here//7", "me@here//"+pid)).To(BeFalse(), "boots without names are not compared")
-	g.Expect(hasEnded("me@here", "me@here/1a/"+pid)).To(BeFalse(), "of an own name that is none nothing follows")
+	g.Expect(hasEnded("me@here", "me@here/1a/"+pid)).To(BeFalse(), "an own name that is none proves nothing")
 	g.Expect(strings.Count(identify(), "/")).To(Equal(2))
 	g.Expect(hasEnded(identify(), identify())).To(BeFalse())
 }
 
-// killedBeside: what a start beside an installed release leaves when it is killed is a slice, by which the release's Service leads to nobody. Any next
-// start takes it away, even one that is refused then; so does the page's command.
+// killedBeside: a start beside an installed release that is killed leaves a slice, by which the release's Service leads nowhere. The next
+// start removes it, even one that is refused then; so does the page's command.
 func (w *world) killedBeside(kubectl func(args ...string), refused func(args ...string) error) {
 	ctx, control := w.t.Context(), w.sandbox.Control.Client
 	left := func() []discoveryv1.EndpointSlice {

@@ -16,7 +16,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// What can be chosen but an address.
+// The values beside an address.
 const (
 	noWebhooks = "none"
 	localhost  = "localhost"
@@ -32,8 +32,8 @@ const (
 )
 
 // leadWebhooks has API servers find the webhooks in this process: by URL on the same computer, else by a Service without Pods. The
-// certificate that the core makes is good for both names. Beside an installed core its Service leads here, whose Pods are gone. Those of
-// another start are answered there.
+// certificate that the core creates is valid for both names. Beside an installed core its Service leads here, whose Pods are gone. Those of
+// another start are served there.
 func (o *options) leadWebhooks(ctx context.Context, control *cluster, objects []*unstructured.Unstructured, port int, beside bool) error {
 	if o.guest {
 		return nil
@@ -96,16 +96,16 @@ func servicePort(ctx context.Context, control *cluster) (string, error) {
 	return service.Spec.Ports[0].Name, nil
 }
 
-// refuseUnanswered: API servers ask the webhooks of an installed core, whose Pods are gone, and would refuse everything.
+// refuseUnanswered: API servers call the webhooks of an installed core, whose Pods are gone, and would refuse everything.
 func refuseUnanswered(ctx context.Context, control *cluster) error {
 	for _, object := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 	} {
 		err := control.client.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, object)
 		if err == nil {
-			return errors.Errorf("the control cluster has the webhooks of an installed core, which nobody answers without its Pods: "+
-				"give WEBHOOKS=… the address at which API servers reach this computer, or take them out, with kubectl delete "+
-				"mutatingwebhookconfiguration,validatingwebhookconfiguration %s: applying the release again brings them back", webhookConfiguration)
+			return errors.Errorf("the control cluster has the webhooks of an installed core, which nothing answers without its Pods: "+
+				"give WEBHOOKS=… the address at which API servers reach this computer, or remove them, with kubectl delete "+
+				"mutatingwebhookconfiguration,validatingwebhookconfiguration %s: applying the release again restores them", webhookConfiguration)
 		}
 		if !gone(err) {
 			return errors.Wrap(err, "looking for webhooks in the control cluster")
@@ -114,14 +114,14 @@ func refuseUnanswered(ctx context.Context, control *cluster) error {
 	return nil
 }
 
-// noConversion takes the webhook out of a definition, with the authority that the core has written.
+// noConversion removes the webhook from a definition, with the authority that the core has written.
 const noConversion = `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
 
-// removeWebhooks takes away what would have API servers ask a process that has ended: they refuse everything then.
+// removeWebhooks removes what would have API servers call a process that has exited: they would refuse everything.
 func (o *options) removeWebhooks(ctx context.Context, control *cluster) error {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: coreNamespace, Name: webhookSlice}}
 	if err := control.client.Delete(ctx, slice); err != nil && !gone(err) {
-		return errors.Wrap(err, "having the webhooks' Service lead here no more")
+		return errors.Wrap(err, "removing the EndpointSlice of the webhooks' Service")
 	}
 	meta := metav1.ObjectMeta{Name: webhookConfiguration}
 	for _, object := range []client.Object{
@@ -164,9 +164,9 @@ func (o *options) withoutWebhooks(ctx context.Context, control *cluster) error {
 	return nil
 }
 
-// convertNothing has the API server ask no webhook about a definition's versions.
+// convertNothing has the API server call no webhook for a definition's versions.
 func convertNothing(ctx context.Context, control *cluster, name string) error {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	err := control.client.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(noConversion)), client.FieldOwner(fieldOwner))
-	return errors.Wrapf(err, "taking the conversion webhook out of %s", name)
+	return errors.Wrapf(err, "removing the conversion webhook from %s", name)
 }

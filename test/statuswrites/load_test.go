@@ -88,13 +88,13 @@ func (p *program) parse(name string, source any) error {
 	return err
 }
 
-// check finds out what all identifiers stand for.
+// check resolves all identifiers.
 func (p *program) check(imports types.Importer) error {
 	_, err := (&types.Config{Importer: imports}).Check(module+p.path, p.fset, p.files, p.info)
 	return err
 }
 
-// use is an identifier that stands for a function or method.
+// use is an identifier of a function or method.
 type use struct {
 	// of is the full name of the function, without type parameters.
 	of string
@@ -103,13 +103,13 @@ type use struct {
 	in *ast.FuncDecl
 	// call is the call of it; nil where it is only named.
 	call *ast.CallExpr
-	// step means that it is handed to one of runners, which calls it at most once.
+	// step means that it is passed to one of runners, which calls it at most once.
 	step bool
-	// repeated means that a loop is around it, or a function literal, of which nobody knows how often it is called.
+	// repeated means that a loop is around it, or a function literal, whose number of calls is unknown.
 	repeated bool
 }
 
-// uses are all identifiers in the package that stand for functions or methods.
+// uses are all identifiers of functions or methods in the package.
 func (p *program) uses() []use {
 	var found []use
 	for _, file := range p.files {

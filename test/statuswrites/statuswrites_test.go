@@ -34,13 +34,13 @@ var others = map[string]string{
 	"bootstrap/cloudconfig/approval": "CertificateSigningRequest",
 }
 
-// runners call each step that they are handed once at most. The last is for TestManyWays.
+// runners call each step that they are passed at most once. The last is for TestManyWays.
 var runners = []string{module + "contracts/controller/outcome.InOrder", module + "contracts/controller/outcome.All", module + "p.InOrder"}
 
 // save is the method that sends the one patch of the status.
 const save = "(*" + module + "contracts/controller/scopes.Base[O, S]).Save"
 
-// below is what save consists of. contracts/controller alone uses it.
+// below is what save consists of. Only contracts/controller uses it.
 const below = module + "contracts/controller/persist."
 
 // TestOneStatusPatch: Save is called in one place of each reconciler, which is reached from one place, and so on up to Reconcile,
@@ -63,7 +63,7 @@ func TestOneStatusPatch(t *testing.T) {
 	NewWithT(t).Expect(found).To(ConsistOf(reconcilers))
 }
 
-// TestManyWays: what the test above must not be fooled by.
+// TestManyWays: cases that must not escape the test above.
 func TestManyWays(t *testing.T) {
 	for name, test := range map[string]struct {
 		source string
@@ -101,7 +101,7 @@ func TestManyWays(t *testing.T) {
 	}
 }
 
-// manyWays says where more than one way leads from Reconcile to a function, or a loop; "" when there is exactly one.
+// manyWays returns where more than one way leads from Reconcile to a function, or a loop; "" when there is exactly one.
 func (p *program) manyWays(uses []use, function string) string {
 	for range 10 {
 		var found []use
@@ -123,7 +123,7 @@ func (p *program) manyWays(uses []use, function string) string {
 	return fmt.Sprintf("%s: no Reconcile is near %s", p.path, function)
 }
 
-// otherWrites are the writes of a status that pass by Save.
+// otherWrites are the writes of a status that bypass Save.
 func (p *program) otherWrites(uses []use) []string {
 	var found []string
 	for _, u := range uses {

@@ -1,5 +1,5 @@
 // Command stress repeats the tests of a package with the race detector, while all processors are busy with something else, and
-// ends with the first failure. A test that passes alone and fails here awaits a time where it should await an event.
+// ends with the first failure. A test that passes alone and fails here waits for a time where it should wait for an event.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// stopTimeout is how long a test has to clean up after an interrupt.
+// stopTimeout is how long a test may take to clean up after an interrupt.
 const stopTimeout = 30 * time.Second
 
 type options struct {
@@ -93,7 +93,7 @@ func compile(ctx context.Context, pkg, dir string) (source, binary string, err e
 	return string(listed[:len(listed)-1]), binary, nil
 }
 
-// burn keeps so many threads busy until the context ends.
+// burn keeps so many threads busy until the context is done.
 func burn(ctx context.Context, threads int) {
 	runtime.GOMAXPROCS(runtime.NumCPU() + threads)
 	for range threads {

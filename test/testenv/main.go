@@ -11,10 +11,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Main runs the tests of a package with an API server, which it hands to use first. What use returns is called when the tests
+// Main runs the tests of a package with an API server, which it passes to use first. What use returns is called when the tests
 // are over, before the API server stops; it may be nil. Tests of pure functions run without any of this, see Pure.
 func Main(m *testing.M, o Options, use func(*Env) (stop func() error, err error)) int {
-	// More parallel tests at once than there are processors: those of controllers wait most of the time. Flags are not parsed yet,
+	// More parallel tests than processors: those of controllers wait most of the time. Flags are not parsed yet,
 	// so that -parallel on the command line wins.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +57,7 @@ func runWith(m *testing.M, env *Env, use func(*Env) (stop func() error, err erro
 	return code
 }
 
-// Pure reports whether this process runs tests of pure functions alone and needs no API server: test/mutate asks for those by
+// Pure reports whether this process runs only tests of pure functions and needs no API server: test/mutate selects those by
 // MILLWRIGHT_PURE_TESTS, and fuzzing runs in several processes.
 func Pure() bool {
 	flag.Parse()

@@ -1,5 +1,5 @@
 // Package testenv starts a real kube-apiserver and etcd for the tests of one package, with the custom
-// resources that they ask for.
+// resources that they need.
 package testenv
 
 import (
@@ -24,13 +24,13 @@ import (
 type Options struct {
 	// CRDs are installed before Start returns.
 	CRDs []CRDs
-	// Objects are further custom resource definitions, made by the test itself.
+	// Objects are further custom resource definitions, built by the test itself.
 	Objects []*apiextensionsv1.CustomResourceDefinition
 	// APIServerArgs are set over envtest's defaults, by flag name without dashes.
 	APIServerArgs map[string]string
 }
 
-// startTimeout is how long etcd and the API server may take, each, to start or to end.
+// startTimeout is how long etcd and the API server may take, each, to start or to stop.
 const startTimeout = 2 * time.Minute
 
 // Env is a running API server.
@@ -58,7 +58,7 @@ func Start(o Options) (*Env, error) {
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
 		CRDs:                  slices.Clone(o.Objects),
-		// envtest's 20 seconds are not enough on a computer that does much else, and another try finds what the first has left.
+		// envtest's 20 seconds are not enough on a busy computer, and another try finds what the first has left.
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
 	}
@@ -93,7 +93,7 @@ func Start(o Options) (*Env, error) {
 		started.Mapper, err = apiutil.NewDynamicRESTMapper(config, transport)
 	}
 	if err != nil {
-		return nil, errors.Wrap(stderrors.Join(err, started.Stop()), "making a client of the test API server")
+		return nil, errors.Wrap(stderrors.Join(err, started.Stop()), "creating a client of the test API server")
 	}
 	return started, nil
 }

@@ -19,14 +19,14 @@ import (
 func writeToken() (path, token string, err error) {
 	directory, err := os.MkdirTemp("", "testenv-")
 	if err != nil {
-		return "", "", errors.Wrap(err, "making the directory of the administrator's token")
+		return "", "", errors.Wrap(err, "creating the directory of the administrator's token")
 	}
 	path, token = filepath.Join(directory, "tokens.csv"), rand.Text()
 	err = os.WriteFile(path, fmt.Appendf(nil, "%s,admin,admin,system:masters\n", token), 0o600)
 	return path, token, errors.Wrap(err, "writing the administrator's token")
 }
 
-// useToken has a configuration authenticate by the token alone, and returns it as the content of a file too.
+// useToken has a configuration authenticate only by the token, and returns it as the content of a file too.
 func useToken(config *rest.Config, token string) ([]byte, error) {
 	config.BearerToken, config.CertData, config.KeyData = token, nil, nil
 	file := clientcmdapi.NewConfig()

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// User makes a user who has these rights everywhere and no others, by a ClusterRole, and returns the name.
+// User creates a user with only these rights, in all namespaces, by a ClusterRole, and returns the name.
 func User(t testing.TB, admin client.Client, rights []rbacv1.PolicyRule) string {
 	t.Helper()
 	role, binding := &rbacv1.ClusterRole{Rules: rights}, &rbacv1.ClusterRoleBinding{}

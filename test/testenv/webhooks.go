@@ -38,7 +38,7 @@ var coreCRDs = []string{
 	"machinepools",
 }
 
-// InstallWebhooks installs the core's webhooks as its manifests say, but for where they are: on a port of this
+// InstallWebhooks installs the core's webhooks as its manifests say, except for their address: a port of this
 // machine. It returns at once; the API server trusts the webhooks when the core has published its authority.
 func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
 	all := scheme.Scheme
@@ -47,7 +47,7 @@ func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
 	}
 	c, err := client.New(e.Config, client.Options{Scheme: all})
 	if err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: coreNamespace}}}
 	for _, file := range []struct {
@@ -87,12 +87,12 @@ func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
 	return nil
 }
 
-// RemoveWebhooks takes away what InstallWebhooks installed, but for the Secret of the core: requests reach the API
-// server alone again, and v1beta1 is not served.
+// RemoveWebhooks removes what InstallWebhooks installed, except the Secret of the core: the API server calls no webhooks
+// any more, and v1beta1 is not served.
 func (e *Env) RemoveWebhooks(ctx context.Context) error {
 	c, err := client.New(e.Config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	meta := metav1.ObjectMeta{Name: "millwright-core"}
 	for _, object := range []client.Object{

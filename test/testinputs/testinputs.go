@@ -1,4 +1,4 @@
-// Package testinputs tells the go command what a test depends on besides what the test reads itself.
+// Package testinputs declares to the go command what a test depends on beside what the test reads itself.
 package testinputs
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 // Repository has `go test` run this test again when any file of the repository has changed. It is for tests that run go or make: what a
-// child process reads is not among the inputs by which the go command decides whether a cached result holds; a directory that the test
-// reads is, with the sizes and times of its files. bin, out and hidden directories are left out.
+// child process reads is not among the inputs by which the go command decides whether a cached result is valid; a directory that the
+// test reads is, with the sizes and times of its files. bin, out and hidden directories are left out.
 func Repository(t testing.TB) {
 	t.Helper()
 	if err := read(); err != nil {

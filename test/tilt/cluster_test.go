@@ -25,7 +25,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// programs are what the command before the clouds' image makes, by their places in it, and where make has put them here.
+// programs are what the command before the clouds' image builds, by their paths in it, and where make has put them here.
 var programs = map[string]string{
 	"ec2-simulator": "bin/ec2-simulator", "azure-simulator": "bin/azure-simulator", "compute-simulator": "bin/compute-simulator",
 	"sim-machine": "bin/sim-machine", "image/opt/bin/kubelet": "",
@@ -47,7 +47,7 @@ func (w *world) cloudsImage(e *evaluation) *container.Image {
 	image := &container.Image{Root: filepath.Join(w.dir, "root"), Config: v1.Config{User: lines[2]}}
 	built := e.find("local_resource", "name", "clouds_binaries").text("cmd")
 	for place, from := range programs {
-		w.Expect(built).To(ContainSubstring(".tiltbuild/clouds/"+place), "what is made for the image")
+		w.Expect(built).To(ContainSubstring(".tiltbuild/clouds/"+place), "what is built for the image")
 		to := filepath.Join(image.Root, lines[1], place)
 		w.Expect(os.MkdirAll(filepath.Dir(to), 0o755)).To(Succeed())
 		if from == "" {
@@ -121,9 +121,9 @@ func (w *world) simulators(e *evaluation) map[string]string {
 	return addresses
 }
 
-// TestMachinesInTiltsCluster: what the Tiltfile deploys is taken by an API server; the simulators run as their Pods say, on the programs of this
-// computer instead of a base image; the managers run as their Deployments say; and the buttons bring a Machine of each cloud to Running, and take them
-// away.
+// TestMachinesInTiltsCluster: an API server accepts what the Tiltfile deploys; the simulators run as their Pods say, on the programs of
+// this computer instead of a base image; the managers run as their Deployments say; and the buttons create and delete a Running Machine
+// of each cloud.
 func TestMachinesInTiltsCluster(t *testing.T) {
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, LogDir: t.TempDir()})
 	if err != nil {
@@ -135,7 +135,7 @@ func TestMachinesInTiltsCluster(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })
 	if err := container.Check(filepath.Join(root(w.WithT), "bin/container")); err != nil {
-		t.Skip("containers cannot be made here: ", err)
+		t.Skip("containers cannot be created here: ", err)
 	}
 	t.Cleanup(w.consoles)
 	ctx := t.Context()
@@ -170,8 +170,8 @@ func TestMachinesInTiltsCluster(t *testing.T) {
 	w.Expect(live).To(BeEmpty())
 }
 
-// deploy applies an object as Tilt would. Names of Services lead nowhere without a cluster's network: the addresses of simulators take their place.
-// The Deployments of simulators, which run already, have no Pods, and the Pod of Azure's manager has the manager alone.
+// deploy applies an object as Tilt would. Without a cluster's network names of Services do not resolve: the addresses of simulators
+// replace them. The Deployments of simulators, which run already, get no Pods, and the Pod of Azure's manager has only the manager.
 func deploy(ctx context.Context, w *world, object *unstructured.Unstructured, addresses map[string]string) {
 	content, err := object.MarshalJSON()
 	w.Expect(err).NotTo(HaveOccurred())
@@ -208,7 +208,7 @@ func (w *world) sample(args ...string) {
 	w.Expect(err).NotTo(HaveOccurred(), string(output))
 }
 
-// consoles shows what machines have said, if the test has failed.
+// consoles logs the consoles of machines, if the test has failed.
 func (w *world) consoles() {
 	if !w.t.Failed() {
 		return

@@ -1,3 +1,3 @@
-// Package tilt holds what developers with Tilt use to the code: tilt-provider.json, as Cluster API's Tiltfile reads it,
+// Package tilt compares what developers use with Tilt with the code: tilt-provider.json, as Cluster API's Tiltfile reads it,
 // and config/tilt/Tiltfile.
 package tilt

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// call is one of a Tiltfile's, which Tilt would act upon.
+// call is a call of a Tiltfile that has an effect in Tilt.
 type call map[string]starlark.Value
 
 func (c call) text(key string) string {
@@ -48,7 +48,7 @@ var positional = map[string][]string{
 	"link": {"url", "name"}, "port_forward": {"local", "container"}, "cmd_button": {"name"}, "text_input": {"name"},
 }
 
-// evaluate runs a Tiltfile in its directory. files take the place of those that a Tiltfile has other programs write.
+// evaluate runs a Tiltfile in its directory. files replace those that a Tiltfile has other programs write.
 func evaluate(g *WithT, path string, files map[string]string) *evaluation {
 	e := &evaluation{g: g, dir: filepath.Dir(path), files: files, calls: map[string][]call{}}
 	known := starlark.StringDict{

@@ -23,7 +23,7 @@ import (
 // own is our Tiltfile.
 const own = "config/tilt/Tiltfile"
 
-// overlays are the kustomizations that it deploys, as it calls them, and the files that `make manifests` has rendered of them.
+// overlays are the kustomizations that it deploys, by its paths, and the files that `make manifests` has rendered of them.
 var overlays = map[string]string{
 	"core": "tilt/core.yaml", "cloudconfig": "tilt/cloudconfig.yaml", "aws": "tilt/aws.yaml", "azure": "tilt/azure.yaml", "gcp": "tilt/gcp.yaml",
 	"clouds": "tilt/clouds.yaml", "../target-cluster": "target/target-components.yaml",
@@ -69,8 +69,8 @@ func (e *evaluation) deployments() map[string]*appsv1.Deployment {
 	return found
 }
 
-// TestOwnTiltfile: every image that is deployed is built, from what a command before has compiled, and a change of a manager's code is copied into its
-// container, where the program that restarts it looks for it and the file system can be written to.
+// TestOwnTiltfile: every image that is deployed is built, from what an earlier command has compiled, and a change of a manager's code is
+// copied into its container, where the program that restarts it looks for it and the file system is writable.
 func TestOwnTiltfile(t *testing.T) {
 	g := NewWithT(t)
 	e := evaluateOwn(g, "providers: [aws, azure, gcp]")
@@ -121,12 +121,12 @@ func TestOwnTiltfile(t *testing.T) {
 	g.Expect(e.find("local_resource", "name", "sample-machines-gcp").text("cmd")).To(HaveSuffix("/config/tilt/sample.sh machines gcp"))
 	for _, c := range e.calls["local_resource"] {
 		if strings.HasPrefix(c.text("name"), "sample-") {
-			g.Expect(c["auto_init"]).To(Equal(starlark.False), "machines come when they are asked for")
+			g.Expect(c["auto_init"]).To(Equal(starlark.False), "machines are created on request")
 		}
 	}
 }
 
-// TestOwnTiltfileByDefault is one provider, in kind alone.
+// TestOwnTiltfileByDefault is one provider, only in kind.
 func TestOwnTiltfileByDefault(t *testing.T) {
 	g := NewWithT(t)
 	e := evaluateOwn(g, "{}")

@@ -52,7 +52,7 @@ func entries(g *WithT) []entry {
 	return all
 }
 
-// manifest is what Cluster API's tilt-prepare makes of the directory of an entry, as far as its Tiltfile looks.
+// manifest is what Cluster API's tilt-prepare renders from the directory of an entry, as far as its Tiltfile reads it.
 func (p *entry) manifest(g *WithT) (text string, deployment *appsv1.Deployment) {
 	dir := filepath.Join(p.Config.Context, p.Config.KustomizeFolder)
 	g.Expect(filepath.Join(root(g), dir, "kustomization.yaml")).To(BeARegularFile())
@@ -122,7 +122,7 @@ func (e *evaluation) find(function, key, value string) call {
 	return e.calls[function][i]
 }
 
-// TestEachChangeReloads: whatever file a manager is compiled from is below a path that Tilt watches, and what it builds is not.
+// TestEachChangeReloads: each file that a manager is compiled from is below a path that Tilt watches, and what it builds is not.
 func TestEachChangeReloads(t *testing.T) {
 	for _, p := range entries(NewWithT(t)) {
 		t.Run(p.Name, func(t *testing.T) {

@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// idlePolls is in how many polls Eventually looks once while nothing is written.
+// idlePolls is how many polls there are between two checks of Eventually while nothing is written.
 const idlePolls = 8
 
-// activity counts the writes of a package's tests and managers in each namespace. What a test waits for comes with a write nearly always:
-// it need not read all it looks at each PollInterval meanwhile.
+// activity counts the writes of a package's tests and managers in each namespace. What a test waits for nearly always comes with a write:
+// without one it need not read everything at each PollInterval.
 type activity struct {
 	mu     sync.Mutex
 	writes map[string]int
 }
 
-// watch has the writes counted that clients of a config make.
+// watch counts the writes of clients of a config.
 func (a *activity) watch(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{a, next} })
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// ErrCrash is what the writes of a process end with that has crashed.
+// ErrCrash is the error of the writes of a process that has crashed.
 var ErrCrash = errors.New("the process has crashed")
 
 const (
@@ -28,11 +28,12 @@ const (
 
 // Crashes runs a scenario until its processes have crashed at each of its writes, as Run says.
 type Crashes struct {
-	// Counts says at which writes they crash: such as "create Machine" or "patch status of MachineSet", which are also the keys of Want.
+	// Counts selects the writes at which they crash: such as "create Machine" or "patch status of MachineSet", which are also the keys of
+	// Want.
 	Counts func(write string) bool
 	// Alone is a write, with its number, that one run crashes at and at no other.
 	Alone string
-	// Want has how many writes of each sort there were crashes at, at least, so that none is lost unnoticed.
+	// Want is the least number of crashes for each kind of write, so that none is lost unnoticed.
 	Want map[string]int
 }
 
@@ -40,12 +41,12 @@ type Crashes struct {
 // by its verb, its kind and how many of these have taken effect in this run.
 //
 // One run crashes several times: at the first write that no process has crashed at yet, and again at the next such write after
-// writesBetween others. Each crash costs the start of another process either way; what is saved is that the scenario begins again for each.
-// This is repeated until a run meets no write that none has crashed at: that run, without a crash, has the writes of the scenario as it
-// is, and each was crashed at. The first crash of a run comes in a state in which none has been before, and its last is followed by a
-// process that lives on, so that each run also has what a single crash has. Between them a crash could hide what the one
-// before has broken and the process after it would have shown; therefore the first run has a single one, at Alone, the write that
-// the scenario is about most.
+// writesBetween others. Each crash costs the start of another process either way; this way the scenario need not begin again for each.
+// This is repeated until a run has no write at which none has crashed: that run, without a crash, has all writes of the scenario, and
+// there was a crash at each. The first crash of a run comes in a state without an earlier crash, and its last is followed by a process
+// that does not crash, so that each run also covers what a single crash does. A crash between them could hide what the previous one has
+// broken and the next process would have shown; therefore the first run has a single one, at Alone, the most important write of
+// the scenario.
 func (c Crashes) Run(t *testing.T, after bool, scenario func(*testing.T, *Crash)) {
 	t.Helper()
 	met := map[string]bool{}
@@ -73,7 +74,7 @@ func (c Crashes) Run(t *testing.T, after bool, scenario func(*testing.T, *Crash)
 	}
 }
 
-// check fails the test when there were fewer crashes at writes of a sort than there should have been.
+// check fails the test when there were fewer crashes at a kind of write than expected.
 func (c Crashes) check(t *testing.T, met map[string]bool) {
 	t.Helper()
 	counts := map[string]int{}
@@ -101,11 +102,11 @@ type Crash struct {
 	made map[string]int
 	// since counts those that have taken effect since the last crash.
 	since int
-	// over has no process crash any more.
+	// over means that no process crashes any more.
 	over bool
 	// at are the writes at which a process of this run has crashed.
 	at []string
-	// now is the present process.
+	// now is the current process.
 	now *process
 }
 
@@ -135,7 +136,7 @@ func (c *Crash) Wrap(inner client.WithWatch) client.Client {
 	})
 }
 
-// name is what a write is called.
+// name is the name of a write.
 func name(c client.Client, verb string, object client.Object) string {
 	gvk, err := apiutil.GVKForObject(object, c.Scheme())
 	if err != nil {
@@ -144,7 +145,7 @@ func name(c client.Client, verb string, object client.Object) string {
 	return verb + " " + gvk.Kind
 }
 
-// do makes a write, unless the process is dead or dies of it.
+// do sends a write, unless the process is dead or crashes at it.
 func (c *Crash) do(p *process, write string, make func() error) error {
 	number, dead := c.begin(p, write)
 	if dead {
@@ -168,7 +169,7 @@ func (c *Crash) do(p *process, write string, make func() error) error {
 	return err
 }
 
-// begin gives a write that counts its number, and reports whether the process is dead before its effect.
+// begin assigns a number to a write that counts, and reports whether the process is dead before its effect.
 func (c *Crash) begin(p *process, write string) (number string, dead bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,14 +200,14 @@ func (c *Crash) isNext(number string) bool {
 	return !c.met[number] && (len(c.at) == 0 || c.since >= writesBetween)
 }
 
-// crashed reports whether the present process has crashed.
+// crashed reports whether the current process has crashed.
 func (c *Crash) crashed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now.dead
 }
 
-// Survive starts a process, waits until the check passes, and starts another whenever the present one has crashed. From then on none
+// Survive starts a process, waits until the check passes, and starts another whenever the current one has crashed. From then on none
 // crashes; one that has, or that is the only one of this run so far, is followed by another.
 func (f *Fixture) Survive(c *Crash, start func(wrap ...func(client.WithWatch) client.Client), check func(Gomega)) {
 	start(c.Wrap)
@@ -223,7 +224,7 @@ func (f *Fixture) Survive(c *Crash, start func(wrap ...func(client.WithWatch) cl
 	}
 }
 
-// end has no process crash any more, and reports whether the present one has or none has before.
+// end prevents further crashes, and reports whether the current process has crashed or none has.
 func (c *Crash) end() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

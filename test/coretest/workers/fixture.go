@@ -16,7 +16,7 @@ import (
 const (
 	// Timeout is how long Eventually waits.
 	Timeout = 3 * time.Minute
-	// PollInterval is how often it looks, at most.
+	// PollInterval is how often it checks, at most.
 	PollInterval = 50 * time.Millisecond
 )
 
@@ -24,16 +24,16 @@ const (
 type Fixture struct {
 	// G fails the test.
 	G *WithT
-	// Ctx ends with the test.
+	// Ctx is done when the test ends.
 	Ctx       context.Context
 	Namespace string
-	// Stop stops the manager of the last Start; again it does nothing.
+	// Stop stops the manager of the last Start; a second call does nothing.
 	Stop func()
 
 	suite Suite
 }
 
-// New makes a namespace with a Cluster whose control plane has an endpoint.
+// New creates a namespace with a Cluster whose control plane has an endpoint.
 func (s Suite) New(t *testing.T) *Fixture {
 	t.Helper()
 	f := &Fixture{G: NewWithT(t), Ctx: t.Context(), Namespace: testenv.Namespace(t, s.Client), suite: s}
@@ -54,7 +54,7 @@ func (f *Fixture) Eventually(check func(Gomega)) {
 	f.eventually(check, func() bool { return false })
 }
 
-// eventually is like Eventually, and checks as well as soon as something else is new.
+// eventually is like Eventually, and also checks as soon as something else is new.
 func (f *Fixture) eventually(check func(Gomega), isNew func() bool) {
 	seen := -1
 	f.G.Eventually(func(g Gomega) {

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// Kinds of coretest.Group that stand in for those of providers.
+// Kinds of coretest.Group in place of those of providers.
 var (
 	InfraKind          = coretest.Kind(coretest.Machine, version.V1Beta2)
 	InfraTemplateKind  = InfraKind + clusterv1.TemplateSuffix
@@ -40,7 +40,7 @@ func MachineTemplate(name string) clusterv1.MachineTemplateSpec {
 	}
 }
 
-// Release lets a Machine that is being deleted go, with its children, as the Machine controller does.
+// Release removes the finalizers of a Machine that is being deleted, and its children, as the Machine controller does.
 func Release(ctx context.Context, c client.Client, machine *clusterv1.Machine) error {
 	for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
 		child := coretest.Object(ref.Kind, machine.Namespace, ref.Name)

@@ -16,7 +16,7 @@ import (
 
 // Suite is what the tests of a package share.
 type Suite struct {
-	// Env is the API server, with the kinds of the core and those that stand in for kinds of providers.
+	// Env is the API server, with the kinds of the core and the stand-in kinds of providers.
 	Env *testenv.Env
 	// Client reads and writes without a cache.
 	Client client.Client
@@ -24,7 +24,7 @@ type Suite struct {
 	activity *activity
 }
 
-// Main runs the tests of a package with a Suite, which it hands to use first. CRDs are those besides the core's.
+// Main runs the tests of a package with a Suite, which it passes to use first. CRDs are those besides the core's.
 func Main(m *testing.M, use func(Suite), crds ...testenv.CRDs) int {
 	options := testenv.Options{CRDs: append(crds, testenv.CoreCRDs), Objects: coretest.CRDs()}
 	return testenv.Main(m, options, func(env *testenv.Env) (func() error, error) {

@@ -1,4 +1,4 @@
-// Package fakenodes stands in for what is in a machine, where there are to be more machines than can boot on one
+// Package fakenodes simulates the inside of machines, where a test needs more machines than can boot on one
 // computer: the Node of an instance joins as soon as the instance runs, its pods run at once and end when their
 // grace is over. Everything outside of the machine is what it is elsewhere in the sandbox.
 package fakenodes
@@ -22,7 +22,7 @@ import (
 const (
 	// period is how often the stand-in looks at what has changed.
 	period = 200 * time.Millisecond
-	// heartbeat is how often a Node says that it is well; it is taken for dead after 40 seconds.
+	// heartbeat is how often a Node reports; it counts as dead after 40 seconds.
 	heartbeat = 10 * time.Second
 )
 
@@ -47,7 +47,7 @@ type standIn struct {
 	beaten time.Time
 }
 
-// Start lets machines join until the context ends, and returns when the stand-in sees what there is.
+// Start lets machines join until the context is done, and returns when the caches of the stand-in are filled.
 func Start(ctx context.Context, options Options) error {
 	s := &standIn{Options: options, joined: map[string]string{}}
 	var err error
@@ -68,7 +68,7 @@ func Start(ctx context.Context, options Options) error {
 func follow(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, kinds ...client.Object) (client.Reader, error) {
 	informers, err := cache.New(config, cache.Options{Scheme: scheme})
 	if err != nil {
-		return nil, errors.Wrap(err, "making the caches of unbooted machines")
+		return nil, errors.Wrap(err, "creating the caches of unbooted machines")
 	}
 	go func() { _ = informers.Start(ctx) }()
 	for _, kind := range kinds {
@@ -79,7 +79,7 @@ func follow(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, ki
 	return informers, nil
 }
 
-// run does what is due, again and again. What fails, as while a test has stopped an API server, is due again.
+// run does what is due periodically. What fails, as while a test has stopped an API server, is due again.
 func (s *standIn) run(ctx context.Context) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -114,7 +114,7 @@ func (s *standIn) running(ctx context.Context) (map[string]bool, error) {
 	return running, nil
 }
 
-// join makes the Nodes of machines that run and have none yet.
+// join creates the Nodes of machines that run and have none yet.
 func (s *standIn) join(ctx context.Context, running map[string]bool) error {
 	machines := &clusterv1.MachineList{}
 	if err := s.machines.List(ctx, machines); err != nil {

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Machine is what a line of the table says about one Machine.
+// Machine is a line of the table.
 type Machine struct {
 	// Name, UID and Namespace of the Machine.
 	Name, UID string
@@ -30,9 +30,9 @@ type Machine struct {
 	Deleting bool
 	// Deployment is the name of the MachineDeployment that it belongs to, empty for none.
 	Deployment string
-	// Template is the name of the infrastructure template that the Machine was made from.
+	// Template is the name of the infrastructure template that the Machine was created from.
 	Template string
-	// Awaited says what the Machine waits for, empty when it waits for nothing.
+	// Awaited is what the Machine waits for, empty when it waits for nothing.
 	Awaited string
 }
 
@@ -41,7 +41,7 @@ func (m Machine) Running() bool {
 	return m.Phase == string(clusterv1.MachinePhaseRunning) && m.NodeReady && !m.Deleting
 }
 
-// String says where the Machine stands.
+// String describes the progress of the Machine.
 func (m Machine) String() string {
 	s := fmt.Sprintf("%s is %s", m.Name, m.Phase)
 	if m.Node != "" && !m.NodeReady {

@@ -1,7 +1,7 @@
 // Package scenario is the life of machines that the demo shows and the e2e tests assert: samples are
 // applied, three machines arrive, a workload with a disruption budget is deployed, the machines are
 // scaled and replaced by others, and everything is deleted without a trace. Each step waits for events
-// and says what is missing when it does not come about.
+// and reports what is missing when it times out.
 package scenario
 
 import (
@@ -100,7 +100,7 @@ func (s *Scenario) Scale(ctx context.Context, replicas int32) error {
 	return nil
 }
 
-// Roll makes the machines of each cloud be replaced by ones of another size, through a new template.
+// Roll replaces the machines of each cloud by ones of another size, through a new template.
 func (s *Scenario) Roll(ctx context.Context) error {
 	for _, c := range s.Sandbox.Clouds {
 		if err := s.roll(ctx, c); err != nil {
@@ -153,7 +153,7 @@ func (s *Scenario) patchDeployment(ctx context.Context, name string, edit func(*
 	return errors.Wrapf(c.Patch(ctx, md, client.MergeFrom(before)), "changing MachineDeployment %s", name)
 }
 
-// await looks at what is missing after each event, until nothing is. A process that ended by itself,
+// await checks what is missing after each event, until nothing is. A process that has exited by itself,
 // or a violated disruption budget, ends the wait.
 func (s *Scenario) await(ctx context.Context, what string, missing func() []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

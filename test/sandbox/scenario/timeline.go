@@ -12,7 +12,7 @@ import (
 const (
 	// MomentNodeReady is when the Machine ran on a Ready Node.
 	MomentNodeReady = "Node Ready"
-	// MomentGone is when the Machine was no more.
+	// MomentGone is when the Machine was gone.
 	MomentGone = "Gone"
 )
 

@@ -58,7 +58,7 @@ func TestExtremes(t *testing.T) {
 	w.machineChanged(machine("a", true, &now), false)
 	w.machineChanged(machine("a", true, &now), true)
 	w.machineChanged(machine("b", false, nil), false)
-	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 2}), "who is not available for a moment stays")
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 2}), "a Machine that is not available for a moment stays")
 	w.machineChanged(machine("b", false, &now), false)
-	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 1}), "who is being deleted does not")
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 1}), "one that is being deleted does not")
 }

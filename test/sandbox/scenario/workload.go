@@ -70,7 +70,7 @@ func (s *Scenario) missingPods(ctx context.Context, replicas int32) []string {
 	return missing
 }
 
-// DeleteWorkload deletes the disruption budget first: from here on nothing is promised.
+// DeleteWorkload deletes the disruption budget first: from here on no pod has to be available.
 func (s *Scenario) DeleteWorkload(ctx context.Context) error {
 	c := s.Sandbox.Target.Client
 	for _, object := range []client.Object{
@@ -85,7 +85,7 @@ func (s *Scenario) DeleteWorkload(ctx context.Context) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace in the target cluster, which may be another cluster.
+// ensureNamespace creates the namespace in the target cluster, which may be another cluster.
 func (s *Scenario) ensureNamespace(ctx context.Context) error {
 	err := s.Sandbox.Target.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -23,8 +23,8 @@ var CAPATool = cores.Tool{
 // capaGates switch off what the benchmark does not use and ours does not have, in CAPA's favour: it saves watches.
 const capaGates = "--feature-gates=EKS=false,MachinePool=false"
 
-// CAPA is Cluster API's provider for AWS. What it finds is what costs it least: images and subnets by ID, no keys and no load
-// balancer, user data sent with the launch and not by way of Secrets Manager, and an AWSCluster that is managed by somebody else, so
+// CAPA is Cluster API's provider for AWS, set up at its least cost: images and subnets by ID, no keys and no load
+// balancer, user data sent with the launch and not by Secrets Manager, and an AWSCluster that is externally managed, so
 // that it does the work of machines only.
 func CAPA(core cores.Core, module string) Provider {
 	core.Role, core.ExtraArgs = role, append([]string{capaGates}, core.ExtraArgs...)
@@ -56,7 +56,7 @@ func capaSpec() map[string]any {
 	}
 }
 
-// createAWSCluster makes an AWSCluster that is managed by somebody else, and ready.
+// createAWSCluster creates an AWSCluster that is externally managed, and ready.
 func createAWSCluster(ctx context.Context, c client.Client, gvk schema.GroupVersionKind) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"region": region,

@@ -10,7 +10,7 @@ import (
 	"millwright.dev/test/scale/report"
 )
 
-// TestCountCalls counts a refused call like any other, and says beside it why it was refused.
+// TestCountCalls counts a refused call like any other, and also why it was refused.
 func TestCountCalls(t *testing.T) {
 	g := NewWithT(t)
 	var p report.CloudPhase
@@ -23,7 +23,7 @@ func TestCountCalls(t *testing.T) {
 	g.Expect(p.Refused).To(Equal(map[string]int{"RunInstances InternalError": 1}))
 }
 
-// TestRunning asks for both what the contract asks for: an instance that runs, and its ID.
+// TestRunning checks both requirements of the contract: an instance that runs, and its ID.
 func TestRunning(t *testing.T) {
 	g := NewWithT(t)
 	at := func(id string, ready bool) bool {

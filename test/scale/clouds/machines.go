@@ -41,7 +41,7 @@ func forEach(n int, do func(name string) error) error {
 	return kerrors.NewAggregate(failures)
 }
 
-// create makes a Machine with its bootstrap data and its infrastructure machine, which it owns from the start.
+// create creates a Machine with its bootstrap data and its infrastructure machine, which it owns from the start.
 func (w *world) create(ctx context.Context, name string) error {
 	if err := w.client.Create(ctx, bootstrapSecret(name)); err != nil {
 		return errors.Wrap(err, "creating bootstrap data")
@@ -71,7 +71,7 @@ func (w *world) list(ctx context.Context) (map[string]*unstructured.Unstructured
 	return found, nil
 }
 
-// running reports whether an infrastructure machine says that its instance runs: both providers say so in the older field of the contract.
+// running reports whether the instance of an infrastructure machine runs: both providers report it in the older field of the contract.
 func running(infra *unstructured.Unstructured) bool {
 	ready, _, _ := unstructured.NestedBool(infra.Object, "status", "ready")
 	id, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
@@ -111,7 +111,7 @@ func (w *world) remove(ctx context.Context, name string) error {
 	return errors.Wrap(w.client.Delete(ctx, w.provider.machine(name)), "deleting an infrastructure machine")
 }
 
-// release lets a Machine go whose infrastructure machine is gone.
+// release removes the finalizer of a Machine whose infrastructure machine is gone.
 func (w *world) release(ctx context.Context, name string) error {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{finalizer}}}
 	base := m.DeepCopy()

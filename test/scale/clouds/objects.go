@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of what the benchmark makes.
+// Names of what the benchmark creates.
 const (
 	namespace   = "clouds"
 	clusterName = "clouds"

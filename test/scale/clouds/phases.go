@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// launch makes all Machines and ends when all run. What a core writes of a Machine that runs is written as soon as it does.
+// launch creates all Machines and ends when all run. What a core writes of a Machine that runs is written as soon as it does.
 func (l *life) launch(ctx context.Context) error {
 	if err := forEach(l.options.N, func(name string) error { return l.create(ctx, name) }); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (l *life) delete(ctx context.Context) error {
 	})
 }
 
-// await looks at the infrastructure machines until all N are done, and otherwise shows one that is not.
+// await checks the infrastructure machines until all N are done, and otherwise shows one that is not.
 func (l *life) await(ctx context.Context, what string, done func(map[string]*unstructured.Unstructured) (int, error)) error {
 	limit := time.Now().Add(l.options.PhaseTimeout)
 	for {

@@ -24,7 +24,7 @@ type Provider struct {
 	Namespace string
 	// Endpoint are the environment and the flags by which the manager finds the simulated account.
 	Endpoint func(url string) (env, args []string)
-	// Prepare makes what it needs beside Machines and the Cluster; it may be nil.
+	// Prepare creates what it needs beside Machines and the Cluster; it may be nil.
 	Prepare func(ctx context.Context, c client.Client) error
 	// Infrastructure is the reference of the Cluster to its infrastructure, where the provider needs one.
 	Infrastructure *schema.GroupVersionKind

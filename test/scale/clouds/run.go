@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// look is how often the infrastructure machines are looked at.
+	// look is how often the infrastructure machines are checked.
 	look = 500 * time.Millisecond
-	// settled is how long no call must come before a phase is over: late calls count where they were caused.
+	// settled is how long no call may come before a phase is over: late calls count in the phase that caused them.
 	settled = 20 * time.Second
 	// settleTimeout is when the wait for that is given up.
 	settleTimeout = 5 * time.Minute
@@ -29,7 +29,7 @@ const (
 type Options struct {
 	// Root is the directory of the repository.
 	Root string
-	// Dir takes logs and kubeconfigs; it is made when missing.
+	// Dir takes logs and kubeconfigs; it is created when missing.
 	Dir string
 	// N is the number of Machines.
 	N int
@@ -39,7 +39,7 @@ type Options struct {
 	PhaseTimeout time.Duration
 	// Delays are those of the account.
 	Delays simapi.Delays
-	// Out takes the progress.
+	// Out gets the progress.
 	Out io.Writer
 }
 
@@ -54,7 +54,7 @@ type life struct {
 // Run takes Machines through their life under the provider. When it fails, the phases that were completed are in the result.
 func Run(ctx context.Context, p Provider, o Options) (result report.CloudRun, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-		return report.CloudRun{}, errors.Wrap(err, "making the directory of a run")
+		return report.CloudRun{}, errors.Wrap(err, "creating the directory of a run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func Run(ctx context.Context, p Provider, o Options) (result report.CloudRun, er
 	return l.run, nil
 }
 
-// measure makes a phase between two samples.
+// measure runs a phase between two samples.
 func (l *life) measure(ctx context.Context, name string, act func(context.Context) error) error {
 	if err := measure.ResetPeak(l.manager.PID()); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (l *life) settle(ctx context.Context) error {
 	return nil
 }
 
-// pause waits, unless the manager has ended.
+// pause waits, unless the manager has exited.
 func (l *life) pause(ctx context.Context, d time.Duration) error {
 	if err := l.manager.Alive(); err != nil {
 		return err

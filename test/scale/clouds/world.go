@@ -72,7 +72,7 @@ func newWorld(ctx context.Context, p *Provider, o Options) (*world, error) {
 	return w, nil
 }
 
-// close ends the API server first: a provider that still runs makes no more of the account's failures.
+// close stops the API server first: a provider that still runs does not react to failures of the account then.
 func (w *world) close() error {
 	err := errors.Wrap(w.plane.Stop(), "stopping the control plane")
 	w.front.CloseClientConnections()
@@ -99,7 +99,7 @@ func (w *world) fill(ctx context.Context, o Options) error {
 	config.QPS = -1
 	var err error
 	if w.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return errors.Wrap(err, "making a client")
+		return errors.Wrap(err, "creating a client")
 	}
 	for _, object := range foundations(w.provider) {
 		if err := w.client.Create(ctx, object); err != nil {

@@ -89,11 +89,11 @@ func ModuleDirectory(ctx context.Context, root string, tool Tool) (string, error
 func goBuild(ctx context.Context, dir, target, pkg string, out io.Writer) error {
 	begin := time.Now()
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
-		return errors.Wrap(err, "making a directory to build in")
+		return errors.Wrap(err, "creating a directory to build in")
 	}
 	staging, err := os.MkdirTemp(filepath.Dir(target), ".building-")
 	if err != nil {
-		return errors.Wrap(err, "making a directory to build in")
+		return errors.Wrap(err, "creating a directory to build in")
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
 	built := filepath.Join(staging, filepath.Base(target))
@@ -119,7 +119,7 @@ func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(output)), nil
 }
 
-// buildKey changes when another binary would come out.
+// buildKey changes when the binary would differ.
 func buildKey(ctx context.Context, module string) (string, error) {
 	toolchain, err := goOutput(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64")
 	if err != nil {

@@ -71,5 +71,5 @@ func TestStartReportsACoreThatEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	_, err := Start(ctx, Core{Name: Ours, Path: "/bin/false"}, Options{Dir: t.TempDir()})
-	g.Expect(err).To(MatchError(And(ContainSubstring("the ours core ended while starting"), ContainSubstring("ours.log"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("the ours core exited while starting"), ContainSubstring("ours.log"))))
 }

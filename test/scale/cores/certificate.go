@@ -18,7 +18,7 @@ import (
 // certificateValidity is longer than any benchmark.
 const certificateValidity = 24 * time.Hour
 
-// EnsureCertificate makes a self-signed certificate for the webhook server: a core does not start
+// EnsureCertificate creates a self-signed certificate for the webhook server: a core does not start
 // without one, though the benchmark's API server calls no webhook.
 func EnsureCertificate(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "tls.crt")); err == nil {
@@ -46,7 +46,7 @@ func EnsureCertificate(dir string) error {
 		return errors.Wrap(err, "encoding the key of the webhook server")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return errors.Wrap(err, "making the directory of the webhook server's certificate")
+		return errors.Wrap(err, "creating the directory of the webhook server's certificate")
 	}
 	for name, block := range map[string]*pem.Block{
 		"tls.key": {Type: "EC PRIVATE KEY", Bytes: der},

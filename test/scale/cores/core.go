@@ -37,7 +37,7 @@ var limits = []string{
 const (
 	startTimeout = 60 * time.Second
 	startPoll    = 50 * time.Millisecond
-	// stopGrace is how long a core may take to end after SIGTERM before it is killed.
+	// stopGrace is how long a core may take to exit after SIGTERM before it is killed.
 	stopGrace = 30 * time.Second
 )
 
@@ -45,7 +45,7 @@ const (
 type Core struct {
 	// Name is Ours or Upstream; other managers have names of their own.
 	Name string
-	// Role is what errors call it; "core" when empty.
+	// Role is its name in errors; "core" when empty.
 	Role string
 	// Version is a release, or the commit for ours.
 	Version string
@@ -65,13 +65,13 @@ type Options struct {
 	Args []string
 	// Env is what the process gets beside PATH and HOME.
 	Env []string
-	// OwnLimits leaves the limits of requests to the API server at what the program has by itself.
+	// OwnLimits leaves the limits of requests to the API server at the program's defaults.
 	OwnLimits bool
 	// WebhookPort is where webhooks are served; any free port when it is 0.
 	WebhookPort int
 }
 
-// title is how errors call a manager.
+// title is the name of a manager in errors.
 func (c Core) title() string {
 	if c.Role == "" {
 		return c.Name + " core"
@@ -79,7 +79,7 @@ func (c Core) title() string {
 	return c.Name + " " + c.Role
 }
 
-// Running is a core at work.
+// Running is a running core.
 type Running struct {
 	core        Core
 	process     *childprocess.Process
@@ -87,7 +87,7 @@ type Running struct {
 	health      string
 }
 
-// Start runs the core and returns once it says that it is ready. The end of the context kills it.
+// Start runs the core and returns once it reports that it is ready. It is killed when the context is done.
 func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 	certificates := filepath.Join(options.Dir, "webhook")
 	if err := EnsureCertificate(certificates); err != nil {
@@ -149,7 +149,7 @@ func (r *Running) waitUntilReady(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-r.process.Done():
-			return fmt.Errorf("the %s ended while starting: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
+			return fmt.Errorf("the %s exited while starting: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
 		case <-ctx.Done():
 			return errors.Wrapf(context.Cause(ctx), "the %s was not ready after %s; its log is %s", r.core.title(), startTimeout, r.process.Log())
 		}
@@ -164,12 +164,12 @@ func (r *Running) ready(ctx context.Context) bool {
 	return body.Close() == nil
 }
 
-// Alive fails with the log's path when the core has ended by itself.
+// Alive fails with the log's path when the core has exited by itself.
 func (r *Running) Alive() error {
 	if r.process.Running() {
 		return nil
 	}
-	return fmt.Errorf("the %s ended by itself: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
+	return fmt.Errorf("the %s exited by itself: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
 }
 
 // PID is the core's process ID.
@@ -178,10 +178,10 @@ func (r *Running) PID() int { return r.process.PID() }
 // Log is the path of the core's log.
 func (r *Running) Log() string { return r.process.Log() }
 
-// Stop asks the core to end and waits until it has.
+// Stop stops the core by SIGTERM and waits until it has exited.
 func (r *Running) Stop() { r.process.Stop(stopGrace) }
 
-// Kill ends the core at once.
+// Kill kills the core.
 func (r *Running) Kill() { r.process.Kill() }
 
 // Counters reads the core's own metrics. Rendering them costs the core some milliseconds.

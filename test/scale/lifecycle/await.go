@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// quietTime is how long a core's counters must stand still. It is longer than ours gathers what it says of Clusters
-	// (five seconds), so that this write counts where it was caused.
+	// quietTime is how long a core's counters must not change. It is longer than ours batches the status of Clusters
+	// (five seconds), so that this write counts in the phase that caused it.
 	quietTime = 6 * time.Second
 	// quietPoll is how often they are read: reading costs the core a few milliseconds.
 	quietPoll = time.Second
-	// quietTimeout is when the wait for quiet is given up, and the phase says that it never came.
+	// quietTimeout is when the wait for quiet is given up, and the phase reports that.
 	quietTimeout = 2 * time.Minute
-	// look is how often a changed view is looked at.
+	// look is how often a changed view is checked.
 	look = 20 * time.Millisecond
 )
 
 // MachineController is the name of the Machine controller in the metrics of both cores.
 const MachineController = "machine"
 
-// await waits until the view is as wanted, and otherwise says who is stuck.
+// await waits until the view is as wanted, and otherwise reports what is stuck.
 func (l *life) await(ctx context.Context, what string, done func(state) bool) error {
 	limit, cancel := context.WithTimeoutCause(ctx, l.options.PhaseTimeout, fmt.Errorf("no %s after %s", what, l.options.PhaseTimeout))
 	defer cancel()
@@ -47,7 +47,7 @@ func (l *life) await(ctx context.Context, what string, done func(state) bool) er
 	return nil
 }
 
-// awaitQuiet waits until the core does nothing but probe and until also, when given, is true of it. It
+// awaitQuiet waits until the core only probes and until also, when given, is true of it. It
 // returns when the core was last seen active, and false when the wait was given up.
 func (l *life) awaitQuiet(ctx context.Context, also func(measure.Sample) bool) (time.Time, bool, error) {
 	limit := time.NewTimer(quietTimeout)

@@ -21,7 +21,7 @@ const (
 	logTail   = 15
 )
 
-// diagnose says who is stuck: the Machines by phase and by what their conditions wait for, the sets
+// diagnose reports what is stuck: the Machines by phase and by what their conditions wait for, the sets
 // above them, and the last that the core has logged.
 func (l *life) diagnose(ctx context.Context) string {
 	var out strings.Builder

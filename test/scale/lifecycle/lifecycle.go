@@ -20,9 +20,9 @@ import (
 type Options struct {
 	// Root is the directory of the repository.
 	Root string
-	// Dir is the directory for logs and kubeconfigs of this run; it is made when missing.
+	// Dir is the directory for logs and kubeconfigs of this run; it is created when missing.
 	Dir string
-	// FurtherCRDs is a directory with the CRDs that upstream's core asks for beside those of Root.
+	// FurtherCRDs is a directory with the CRDs that upstream's core requires beside those of Root.
 	FurtherCRDs string
 	// Setting is the kind of Cluster.
 	Setting Setting
@@ -38,9 +38,9 @@ type Options struct {
 	PhaseTimeout time.Duration
 	// RequestBodies keeps what the core sends in the audit log.
 	RequestBodies bool
-	// Log takes what the stand-in providers say.
+	// Log gets the log of the stand-in providers.
 	Log logr.Logger
-	// Out takes the progress, a line per phase.
+	// Out gets the progress, a line per phase.
 	Out io.Writer
 }
 
@@ -50,16 +50,16 @@ type life struct {
 	options Options
 	binary  cores.Core
 	core    *cores.Running
-	// replicas is what the deployment shall have now.
+	// replicas is the current target of the deployment.
 	replicas int
 	run      report.Run
 }
 
 // Run takes a MachineDeployment through its life under the core. When it fails, the phases that were
-// completed are in the result, and the error says who is stuck.
+// completed are in the result, and the error says what is stuck.
 func Run(ctx context.Context, core cores.Core, o Options) (result report.Run, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-		return report.Run{}, errors.Wrap(err, "making the directory of a run")
+		return report.Run{}, errors.Wrap(err, "creating the directory of a run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +143,7 @@ func (l *life) measure(ctx context.Context, p phase) error {
 	result.NotQuiet = !quiet
 	result.QuietSeconds = last.Sub(before.Time).Seconds()
 	if p.restarts {
-		// Only from its own counters is seen that a core has looked at everything.
+		// Only its own counters show that a core has reconciled everything.
 		result.WallSeconds = result.QuietSeconds
 	}
 	result.SetCost(after.Since(before))
@@ -155,7 +155,7 @@ func (l *life) measure(ctx context.Context, p phase) error {
 }
 
 // restarted is what must be true, beside quiet, of a core that was just restarted: that it has reached
-// the target cluster and has looked at every Machine.
+// the target cluster and has reconciled every Machine.
 func (l *life) restarted(p phase, before measure.Sample) func(measure.Sample) bool {
 	if !p.restarts {
 		return nil

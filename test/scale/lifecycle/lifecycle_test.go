@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		Setting:      First,
 		N:            few,
 		Phases:       []string{ScaleUp, Heartbeats, Restart, Rollout, ScaleDown, Delete},
-		PhaseTimeout: 10 * time.Minute, // On a computer that is busy.
+		PhaseTimeout: 10 * time.Minute, // On a busy computer.
 		Log:          logr.Discard(),
 		Out:          t.Output(),
 	})

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/scale/standin"
 )
 
-// Names of what the benchmark makes.
+// Names of what the benchmark creates.
 const (
 	namespace      = "scale"
 	clusterName    = "scale"
@@ -48,7 +48,7 @@ func foundations() []client.Object {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloads}},
-		// Made by the controller manager where there is one; Pods are refused without it.
+		// Created by the controller manager where there is one; Pods are refused without it.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: workloads, Name: "default"}},
 	}
 	for _, name := range []string{coreAccount, targetAccount} {
@@ -58,7 +58,7 @@ func foundations() []client.Object {
 	return append(objects, binding)
 }
 
-// templates are what Machines are made from.
+// templates are what Machines are created from.
 func templates() []client.Object {
 	return []client.Object{
 		template(standin.ConfigTemplate, firstTemplate),
@@ -82,7 +82,7 @@ func standInObject(gvk schema.GroupVersionKind, name string) *unstructured.Unstr
 	return object
 }
 
-// controlPlaneObject is initialized, and says that its machines are not the core's to handle.
+// controlPlaneObject is initialized, with machines that the core does not manage.
 func controlPlaneObject() *unstructured.Unstructured {
 	object := standInObject(standin.ControlPlane, clusterName)
 	object.Object["spec"] = map[string]any{}

@@ -105,8 +105,8 @@ func heartbeats(ctx context.Context, l *life) (int, error) {
 	})
 }
 
-// restart starts the core again. That it has looked at all Machines is seen in its counters, by the
-// wait for quiet that follows.
+// restart starts the core again. The wait for quiet that follows checks by its counters that it has
+// reconciled all Machines.
 func restart(ctx context.Context, l *life) (int, error) {
 	return l.replicas, l.launch(ctx)
 }
@@ -159,7 +159,7 @@ func (l *life) patchDeployment(ctx context.Context, change func(*clusterv1.Machi
 	if err != nil {
 		return errors.Wrap(err, "changing the MachineDeployment")
 	}
-	// What was waited for before must not be taken for the new state.
+	// The previous state must not count as the new one.
 	return l.await(ctx, "change of the MachineDeployment", func(s state) bool {
 		return s.deployment != nil && s.deployment.Generation >= changed.Generation
 	})

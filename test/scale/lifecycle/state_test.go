@@ -75,7 +75,7 @@ func TestView(t *testing.T) {
 	v.set(machine("b", "Running"), true)
 	v.set(machine("a", "Pending"), true)
 	v.set(node, true)
-	g.Expect(v.changed).To(Receive(), "whoever waits is woken")
+	g.Expect(v.changed).To(Receive(), "the waiting goroutine is woken")
 	g.Expect(v.changed).NotTo(Receive(), "once for a burst")
 	g.Expect(v.state()).To(Equal(state{machines: 2, running: 1, nodes: 1}))
 	g.Expect(v.machineNames()).To(Equal([]string{"a", "b"}))

@@ -23,7 +23,7 @@ type view struct {
 	machines   map[string]string
 	nodes      map[string]bool
 	deployment *clusterv1.MachineDeployment
-	// nodesDeleted are the Nodes that have gone so far.
+	// nodesDeleted are the Nodes that were deleted so far.
 	nodesDeleted int
 	// changed holds a token when anything changed since the last look.
 	changed chan struct{}
@@ -99,7 +99,7 @@ func (v *view) set(object any, exists bool) {
 	}
 }
 
-// phaseOf does not wait for the core to say that a Machine is being deleted.
+// phaseOf does not wait for the core to report that a Machine is being deleted.
 func phaseOf(m *clusterv1.Machine) string {
 	if !m.DeletionTimestamp.IsZero() {
 		return string(clusterv1.MachinePhaseDeleting)
@@ -137,8 +137,8 @@ func (v *view) machineNames() []string {
 	return slices.Sorted(maps.Keys(v.machines))
 }
 
-// settled says that the deployment has exactly n Machines, all of them Running, up to date and
-// available, and that its status says so.
+// settled reports whether the deployment has exactly n Machines, all of them Running, up to date and
+// available, also by its status.
 func (s state) settled(n int) bool {
 	d := s.deployment
 	if d == nil || d.Status.ObservedGeneration < d.Generation || s.machines != n || s.running != n {
@@ -152,5 +152,5 @@ func (s state) settled(n int) bool {
 	return true
 }
 
-// gone says that the deployment and all its Machines are no more.
+// gone reports whether the deployment and all its Machines are gone.
 func (s state) gone() bool { return s.deployment == nil && s.machines == 0 }

@@ -42,7 +42,7 @@ type world struct {
 	stopped    chan error
 }
 
-// newWorld starts a control plane and the stand-ins. The end of the context ends both; close must be
+// newWorld starts a control plane and the stand-ins. Both end with the context; close must be
 // called as well.
 func newWorld(ctx context.Context, o Options) (*world, error) {
 	core, target := accountUser(coreAccount), accountUser(targetAccount)
@@ -68,7 +68,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		APIServerArgs: []string{
 			"--audit-policy-file=" + policy,
 			"--audit-log-path=" + w.audit.Path,
-			// The core is the one to be measured, not how the API server shares its workers out.
+			// What is measured is the core, not how the API server distributes its workers.
 			"--enable-priority-and-fairness=false",
 		},
 	})
@@ -137,7 +137,7 @@ func (w *world) issueKubeconfig(ctx context.Context, path string) error {
 	return nil
 }
 
-// createCluster makes the Cluster as one that has been in use before any core came.
+// createCluster creates the Cluster as one that was in use before the core.
 func (w *world) createCluster(ctx context.Context) error {
 	c := w.providers.Client()
 	if w.setting == Second {

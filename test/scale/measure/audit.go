@@ -50,10 +50,10 @@ const (
 	probe = "health probe"
 )
 
-// probeOfControl is what this core asks the management cluster for to see that it answers, once a minute, however many Machines there are.
+// probeOfControl is the request by which this core checks that the management cluster answers, once a minute for any number of Machines.
 const probeOfControl = "get leases"
 
-// probePaths are what the cores ask the target cluster for to see that it answers.
+// probePaths are the requests by which the cores check that the target cluster answers.
 var probePaths = []string{"/", "/version"}
 
 // Counts reads what was added since the last call and returns the requests counted so far by verb

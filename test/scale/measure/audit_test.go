@@ -46,7 +46,7 @@ func TestAuditCounts(t *testing.T) {
 
 	add(half[20:])
 	want["create events"] = 1
-	g.Expect(log.Counts()).To(Equal(want), "counts go on where they ended")
+	g.Expect(log.Counts()).To(Equal(want), "counts continue where they ended")
 
 	add("no JSON\n")
 	_, err := log.Counts()

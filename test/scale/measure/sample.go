@@ -40,7 +40,7 @@ func (s Sample) Since(earlier Sample) Cost {
 	}
 }
 
-// Activity stands still exactly while a core does nothing but probe. Only its changes mean something.
+// Activity is constant exactly while a core only probes. Only its changes mean something.
 func (s Sample) Activity() int {
 	return s.Counters.AllRequests() - s.ByResource[probe] + s.Counters.AllReconciles()
 }

@@ -27,11 +27,11 @@ type CloudFile struct {
 	Host Host `json:"host"`
 	// Account is how the cloud behaved.
 	Account CloudAccount `json:"account"`
-	// Runs are in the order in which they were made.
+	// Runs are in the order of their execution.
 	Runs []CloudRun `json:"runs"`
 }
 
-// CloudAccount says how the simulated account behaved.
+// CloudAccount is how the simulated account behaved.
 type CloudAccount struct {
 	// PendingSeconds and ShuttingDownSeconds are how long an instance takes to start and to end; it cannot be found for the
 	// first ConsistencySeconds.
@@ -55,7 +55,7 @@ type CloudRun struct {
 // CloudPhase is one stretch of a run.
 type CloudPhase struct {
 	Name string `json:"name"`
-	// WallSeconds is the time until the state that the phase aims at was reached; the length of the window in steady state.
+	// WallSeconds is the time until the target state of the phase was reached; the length of the window in steady state.
 	WallSeconds float64 `json:"wallSeconds"`
 	// Calls are those to the cloud by action, refused ones included.
 	Calls map[string]int `json:"calls"`
@@ -105,7 +105,7 @@ func (f *CloudFile) Write(path string) error {
 		return errors.Wrap(err, "encoding results")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return errors.Wrap(err, "making the directory for results")
+		return errors.Wrap(err, "creating the directory for results")
 	}
 	return errors.Wrap(os.WriteFile(path, append(content, '\n'), 0o600), "writing results")
 }

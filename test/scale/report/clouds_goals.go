@@ -66,7 +66,7 @@ func steadyLimit(r *CloudRun) float64 {
 		orphanLists*times(r, orphans.DefaultPeriod)
 }
 
-// times is how often something may happen in the window that has such a period, and begins with it at the worst.
+// times is how often something with such a period may happen in the window; in the worst case it begins with one.
 func times(r *CloudRun, period time.Duration) float64 {
 	return math.Floor(r.Phase(Steady).WallSeconds/period.Seconds()) + 1
 }

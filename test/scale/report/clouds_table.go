@@ -143,7 +143,7 @@ func writeActions(out io.Writer, runs []CloudRun) {
 	}
 }
 
-// writeRest says what was refused, but for throttled calls, and what was left over.
+// writeRest writes what was refused, except throttled calls, and what was left over.
 func writeRest(out io.Writer, r *CloudRun) {
 	fmt.Fprintf(out, "- %s (%s), N = %d: ", r.Provider, r.Version, r.N)
 	refused := map[string]int{}

@@ -28,7 +28,7 @@ func cloudRun(adjust ...func(*CloudRun)) *CloudRun {
 	return r
 }
 
-// TestCloudGoals says of each goal when it is missed.
+// TestCloudGoals has a case for each goal in which it is missed.
 func TestCloudGoals(t *testing.T) {
 	for name, test := range map[string]struct {
 		adjust func(*CloudRun)

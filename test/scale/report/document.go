@@ -13,7 +13,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// section is a part of a document that is written from results: what stands between <!-- bench:NAME --> and
+// section is a part of a document that is written from results: what is between <!-- bench:NAME --> and
 // <!-- bench:end -->, on lines of their own.
 var section = regexp.MustCompile(`(?s)(<!-- bench:([a-z0-9-]+) -->\n).*?(<!-- bench:end -->)`)
 
@@ -126,7 +126,7 @@ func (h Host) String() string {
 	return fmt.Sprintf("%d CPUs (%s), %.0f GiB of memory, Linux %s, %s", h.CPUs, h.Model, memory, h.Kernel, h.Go)
 }
 
-// writeMeasured says on what, when, and which versions were measured.
+// writeMeasured writes the machine, the date and the versions of a measurement.
 func writeMeasured(out io.Writer, files []File) {
 	hosts, versions, first := map[string]bool{}, map[string]bool{}, time.Time{}
 	for _, f := range files {

@@ -102,7 +102,7 @@ func leftovers(g group) (float64, bool) {
 	return float64(sum), true
 }
 
-// peak has a goal where the Cluster is nothing but a kubeconfig, at the sizes that are compared there.
+// peak has a goal where the Cluster has only a kubeconfig, at the sizes that are compared there.
 func peak(g group) (float64, bool) {
 	ours, upstream := g.core("ours"), g.core("upstream")
 	if g.setting != "first" || ours == nil || upstream == nil || upstream.PeakRSSBytes() == 0 {
@@ -132,7 +132,7 @@ func Goals(out io.Writer, r Results) {
 	}
 }
 
-// cell says what was reached, loudly when the goal was missed. The comparison is of what is shown.
+// cell shows what was reached, in bold when the goal was missed. The comparison is of the shown figure.
 func (g goal) cell(value float64, found bool) string {
 	if !found {
 		return ""

@@ -1,4 +1,4 @@
-// Package report holds the results of benchmark runs and what is made of them: tables, JSON, the check
+// Package report holds the results of benchmark runs and what is written from them: tables, JSON, the check
 // against the budget and the growth over N. It measures nothing.
 package report
 
@@ -19,7 +19,7 @@ type File struct {
 	Command string `json:"command"`
 	// Host is what it ran on.
 	Host Host `json:"host"`
-	// Runs are in the order in which they were made.
+	// Runs are in the order of their execution.
 	Runs []Run `json:"runs"`
 }
 
@@ -56,11 +56,11 @@ type Phase struct {
 	Name string `json:"name"`
 	// Machines are those that the phase was about: what figures per Machine are divided by.
 	Machines int `json:"machines"`
-	// WallSeconds is the time until the state that the phase aims at was reached.
+	// WallSeconds is the time until the target state of the phase was reached.
 	WallSeconds float64 `json:"wallSeconds"`
 	// QuietSeconds is the time until the core's own counters changed for the last time, to a second.
 	QuietSeconds float64 `json:"quietSeconds"`
-	// NotQuiet says that the core was still active when the wait for its quiet was given up.
+	// NotQuiet is true if the core was still active when the wait for its quiet was given up.
 	NotQuiet bool `json:"notQuiet,omitempty"`
 	// CPUSeconds is what the core's process used until it was quiet.
 	CPUSeconds float64 `json:"cpuSeconds"`
@@ -159,7 +159,7 @@ func (f *File) Write(path string) error {
 		return errors.Wrap(err, "encoding results")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return errors.Wrap(err, "making the directory for results")
+		return errors.Wrap(err, "creating the directory for results")
 	}
 	return errors.Wrap(os.WriteFile(path, append(content, '\n'), 0o600), "writing results")
 }

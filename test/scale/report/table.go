@@ -66,7 +66,7 @@ func suffix(notes []string) string {
 	return " (" + strings.Join(notes, "; ") + ")"
 }
 
-// notes say what the figures of a phase do not.
+// notes have what the figures of a phase do not show.
 func notes(p *Phase) []string {
 	var notes []string
 	if p.NotQuiet {

@@ -22,7 +22,7 @@ const userDataSize = 4096
 // configs is the stand-in bootstrap provider.
 type configs struct {
 	client client.Client
-	// made are the configs with data, by name; the stand-in is the only one that makes any.
+	// made are the configs with data, by name; only the stand-in creates data.
 	made sync.Map
 }
 
@@ -32,7 +32,7 @@ func (c *configs) setup(manager ctrl.Manager) error {
 		Complete(c)
 }
 
-// Reconcile gives a new config its data Secret, and takes the Secret away when the config is gone: no
+// Reconcile creates the data Secret of a new config, and deletes the Secret when the config is gone: no
 // garbage collector runs beside the benchmark.
 func (c *configs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	config := metadata(Config)

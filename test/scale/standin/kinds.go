@@ -17,11 +17,11 @@ const (
 var (
 	// Machine is an infrastructure machine that is provisioned as soon as its owner has bootstrap data.
 	Machine = kind("InstantMachine")
-	// MachineTemplate is what Machines are made from.
+	// MachineTemplate is what Machines are created from.
 	MachineTemplate = kind("InstantMachineTemplate")
 	// Config is a bootstrap config whose data Secret is there at once.
 	Config = kind("InstantConfig")
-	// ConfigTemplate is what Configs are made from.
+	// ConfigTemplate is what Configs are created from.
 	ConfigTemplate = kind("InstantConfigTemplate")
 	// ControlPlane is a control plane that is managed elsewhere; nothing reconciles it.
 	ControlPlane = kind("InstantControlPlane")
@@ -40,8 +40,8 @@ func kind(name string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: Group, Version: Version, Kind: name}
 }
 
-// CRDs defines the stand-in kinds. Their labels say that they keep both versions of the Cluster API
-// contract, and their objects carry the fields of both.
+// CRDs defines the stand-in kinds. By their labels they keep both versions of the Cluster API
+// contract, and their objects have the fields of both.
 func CRDs() []*apiextensionsv1.CustomResourceDefinition {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(plurals))
 	for gvk, plural := range plurals {

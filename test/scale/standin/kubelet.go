@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kubelet ends Pods as the kubelets of all Nodes would, at once.
+// kubelet ends Pods at once, for the kubelets of all Nodes.
 type kubelet struct {
 	client client.Client
 	ended  atomic.Int64

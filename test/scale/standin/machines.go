@@ -36,7 +36,7 @@ func (m *machines) setup(manager ctrl.Manager) error {
 		Complete(m)
 }
 
-// toInfrastructure wakes the infrastructure machine of a Machine that has bootstrap data.
+// toInfrastructure enqueues the infrastructure machine of a Machine that has bootstrap data.
 func toInfrastructure(_ context.Context, object client.Object) []reconcile.Request {
 	machine, ok := object.(*clusterv1.Machine)
 	if !ok || machine.Spec.Bootstrap.DataSecretName == nil || machine.Status.NodeRef.IsDefined() {
@@ -46,7 +46,7 @@ func toInfrastructure(_ context.Context, object client.Object) []reconcile.Reque
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// Reconcile takes an infrastructure machine to where its owner wants it, within three requests.
+// Reconcile provisions or deletes an infrastructure machine, within three requests.
 func (m *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	infra := metadata(Machine)
 	if err := m.client.Get(ctx, request.NamespacedName, infra); err != nil {
@@ -65,7 +65,7 @@ func (m *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, m.provision(ctx, infra)
 }
 
-// release lets a deleted machine go.
+// release removes the finalizer of a deleted machine.
 func (m *machines) release(ctx context.Context, infra *metav1.PartialObjectMetadata) error {
 	m.running.Delete(infra.UID)
 	if len(infra.Finalizers) == 0 {
@@ -91,7 +91,7 @@ func (m *machines) ownerHasData(ctx context.Context, infra *metav1.PartialObject
 	return false, nil
 }
 
-// provision is the life of a machine in the order of a real one: it has an ID when the cloud has
+// provision provisions a machine in the order of a real one: it has an ID when the cloud has
 // accepted it, addresses when it runs, and then its kubelet joins.
 func (m *machines) provision(ctx context.Context, infra *metav1.PartialObjectMetadata) error {
 	err := patchObject(ctx, m.client, infra, map[string]any{

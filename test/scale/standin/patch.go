@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patchObject merges the fields into the object without a look at what is there.
+// patchObject merges the fields into the object without reading it.
 func patchObject(ctx context.Context, c client.Client, object *metav1.PartialObjectMetadata, fields map[string]any) error {
 	patch, err := mergePatch(fields)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// workers is how many objects of one kind are worked on at a time. The work is nothing but API
-// requests, so that two cores are kept busy by few.
+// workers is how many objects of one kind are worked on at a time. The work is only API
+// requests, so that few keep two processors busy.
 const workers = 8
 
 // Providers are the running stand-ins.
@@ -37,7 +37,7 @@ func New(restConfig *rest.Config, log logr.Logger) (*Providers, error) {
 		return nil, err
 	}
 	restConfig = rest.CopyConfig(restConfig)
-	// What the stand-ins take is the machine's, never a limit of their own.
+	// Only the machine limits the stand-ins.
 	restConfig.QPS = -1
 	manager, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:  scheme,
@@ -48,7 +48,7 @@ func New(restConfig *rest.Config, log logr.Logger) (*Providers, error) {
 		Controller: config.Controller{SkipNameValidation: new(true), MaxConcurrentReconciles: workers},
 	})
 	if err != nil {
-		return nil, errors.Wrap(err, "making the manager of the stand-in providers")
+		return nil, errors.Wrap(err, "creating the manager of the stand-in providers")
 	}
 	p := &Providers{manager: manager}
 	p.kubelet = &kubelet{client: manager.GetClient()}
@@ -78,7 +78,7 @@ func (p *Providers) setup() error {
 	return p.kubelet.setup(p.manager)
 }
 
-// Start runs the stand-ins until the context ends.
+// Start runs the stand-ins until the context is done.
 func (p *Providers) Start(ctx context.Context) error {
 	return errors.Wrap(p.manager.Start(ctx), "running the stand-in providers")
 }
@@ -98,7 +98,7 @@ func (p *Providers) PodsEnded() int { return int(p.kubelet.ended.Load()) }
 // NodesMade is how many Nodes have joined so far.
 func (p *Providers) NodesMade() int { return int(p.nodes.Load()) }
 
-// metadata is an empty object of the kind that a cache knows by its metadata alone.
+// metadata is an empty object of the kind, which caches hold by metadata only.
 func metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(gvk)

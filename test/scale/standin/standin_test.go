@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	options := testenv.Options{
 		CRDs:    []testenv.CRDs{testenv.CoreCRDs},
 		Objects: CRDs(),
-		// No controller manager makes the default ServiceAccount that Pods would need.
+		// No controller manager creates the default ServiceAccount that Pods would need.
 		APIServerArgs: map[string]string{"disable-admission-plugins": "ServiceAccount"},
 	}
 	os.Exit(testenv.Main(m, options, startProviders))
@@ -86,7 +86,7 @@ func TestAConfigHasDataAtOnce(t *testing.T) {
 	g.Expect(providers.Client().Delete(ctx, config)).To(Succeed())
 	g.Eventually(func() bool {
 		return apierrors.IsNotFound(reader.Get(ctx, client.ObjectKeyFromObject(config), secret))
-	}, timeout).Should(BeTrue(), "the Secret goes with its config")
+	}, timeout).Should(BeTrue(), "the Secret is deleted with its config")
 }
 
 func TestAMachineRunsOnceItsOwnerHasData(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAMachineRunsOnceItsOwnerHasData(t *testing.T) {
 	infra.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("Machine"))})
 	g.Expect(providers.Client().Create(ctx, infra)).To(Succeed())
 
-	// Nothing to wait for may happen without data: another machine that is done shows that time enough has passed.
+	// Nothing may happen without data: another machine that is done shows that enough time has passed.
 	runOther(ctx, g)
 	g.Expect(reader.Get(ctx, client.ObjectKeyFromObject(infra), infra)).To(Succeed())
 	g.Expect(infra.Object).NotTo(HaveKey("spec"))
@@ -121,7 +121,7 @@ func TestAMachineRunsOnceItsOwnerHasData(t *testing.T) {
 	g.Expect(providers.Client().Delete(ctx, infra)).To(Succeed())
 	g.Eventually(func() bool {
 		return apierrors.IsNotFound(reader.Get(ctx, client.ObjectKeyFromObject(infra), infra))
-	}, timeout).Should(BeTrue(), "the stand-in lets a deleted machine go")
+	}, timeout).Should(BeTrue(), "the stand-in releases a deleted machine")
 }
 
 func TestHeartbeatChangesOnlyTimes(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Claims lets objects of f's namespace claim the instance of somebody else's machine: by its provider ID, by the launch record of its
-// object, and by both. None gets it, none ends it, and each can be deleted; where its deletion is blocked by somebody else's instance,
-// without the finalizer. make makes a machine in f, live counts the instances in the account.
+// Claims lets objects of f's namespace claim the instance of another namespace's machine: by its provider ID, by the launch record of its
+// object, and by both. None gets it, none terminates it, and each can be deleted; where the foreign instance blocks its deletion, by
+// removing the finalizer. make builds a machine in f, live counts the instances in the account.
 func (f *Fixture[M]) Claims(victims *Fixture[M], theirs M, make func(name string, change func(M)) M, live func() int) {
 	victims.Eventually(victims.Ready(theirs)).Should(HavePrefix("True InstanceRunning"))
 	before := live()
@@ -35,13 +35,13 @@ func (f *Fixture[M]) Claims(victims *Fixture[M], theirs M, make func(name string
 			m.SetFinalizers(nil)
 			f.Expect(client.IgnoreNotFound(f.client.Update(f.Ctx, m))).To(Succeed())
 		}
-		f.Eventually(live).Should(Equal(before), "%s: the one of somebody else, and nothing of the object", name)
+		f.Eventually(live).Should(Equal(before), "%s: the foreign one, and nothing of the object", name)
 		f.Expect(victims.Ready(theirs)()).To(HavePrefix("True InstanceRunning"), name)
 	}
 }
 
-// AllWritesRefused has a policy refuse each write of a machine: nothing is launched, an event says why, and once the policy is lifted the
-// machine comes to run, alone.
+// AllWritesRefused has a policy refuse each write of a machine: nothing is launched, an event says why, and once the policy is removed
+// the machine runs with one instance.
 func (f *Fixture[M]) AllWritesRefused(resource string, make func(name string, change func(M)) M, launches, live func() int) {
 	const because = "a policy of the test refuses all writes"
 	lift := f.refuse(resource, because)
@@ -62,7 +62,7 @@ func (f *Fixture[M]) AllWritesRefused(resource string, make func(name string, ch
 	f.Expect(launches()).To(BeZero(), "nothing is launched before the record of it is written")
 	lift()
 	f.Eventually(func() string {
-		// Somebody changes it, which wakes it up: by itself it is tried again within a minute.
+		// A change enqueues it; without one it is tried again within a minute.
 		wake := []byte(fmt.Sprintf(`{"metadata":{"labels":{"generation":%q}}}`, m.GetResourceVersion()))
 		_ = f.client.Patch(f.Ctx, m.DeepCopyObject().(M), client.RawPatch(types.MergePatchType, wake))
 		return f.Ready(m)()
@@ -72,7 +72,7 @@ func (f *Fixture[M]) AllWritesRefused(resource string, make func(name string, ch
 	f.Expect(f.client.Delete(f.Ctx, probe)).To(Succeed())
 }
 
-// refuse has all writes of objects that there are refused in the namespace, those of their status included, until lift is called.
+// refuse has all writes of existing objects refused in the namespace, those of their status included, until lift is called.
 func (f *Fixture[M]) refuse(resource, because string) (lift func()) {
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Namespace},

@@ -1,5 +1,5 @@
-// Package machines is what the tests of machine providers share that run on a real API server: a provider as its main runs it, and the
-// objects that a machine needs. What is particular to a cloud stays with its provider.
+// Package machines is shared by the tests of machine providers on a real API server: a provider as its main runs it, and the objects that
+// a machine needs. What is specific to a cloud stays with its provider.
 package machines
 
 import (
@@ -28,8 +28,8 @@ type Suite struct {
 	AddToScheme func(*runtime.Scheme) error
 	// OwnNamespace is that of the provider.
 	OwnNamespace string
-	// Start opens the cloud and returns what runs the provider until its context ends. The directory is for files; the
-	// environment variable KUBECONFIG is set, and the provider's own namespace is there. What stop does comes after the provider has
+	// Start opens the cloud and returns what runs the provider until its context is done. The directory is for files; the
+	// environment variable KUBECONFIG is set, and the provider's own namespace is there. stop is called after the provider has
 	// ended; it may be nil.
 	Start func(env *testenv.Env, c client.Client, directory string) (provider func(context.Context) error, stop func(), err error)
 }

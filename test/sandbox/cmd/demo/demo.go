@@ -21,7 +21,7 @@ const (
 	podsPromised = 4
 )
 
-// allClouds are what CLOUD=all, the default, stands for.
+// allClouds are those of CLOUD=all, the default.
 var allClouds = []string{"aws", "azure", "gcp"}
 
 // machines are how many there are in each cloud at first and when they are scaled: three and five of one cloud, as many as there are
@@ -46,7 +46,7 @@ type demo struct {
 
 	sandbox  *sandbox.Sandbox
 	scenario *scenario.Scenario
-	// stopWatch ends the watches before their API servers go.
+	// stopWatch ends the watches before their API servers stop.
 	stopWatch context.CancelFunc
 	// atRunning is what the core had written when the first Machines ran.
 	atRunning map[string]int
@@ -74,7 +74,7 @@ func newDemo(out *os.File) (*demo, error) {
 	}
 	logs, err := os.MkdirTemp("", "millwright-demo-logs-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the directory for logs")
+		return nil, errors.Wrap(err, "creating the directory for logs")
 	}
 	d.logs = logs
 	d.screen = newScreen(out, d.begin)
@@ -94,7 +94,7 @@ func (d *demo) chooseClouds(value string) error {
 	return nil
 }
 
-// all is how many Machines there are if each cloud has so many.
+// all is how many Machines there are if each cloud has that many.
 func (d *demo) all(each int) int { return each * len(d.clouds) }
 
 // step is one of the things that the demo shows.
@@ -251,13 +251,13 @@ func (d *demo) endpoints() endpoints {
 	return e
 }
 
-// startInterruptibly starts a sandbox whose processes live with background, and gives up with ctx.
+// startInterruptibly starts a sandbox whose processes live until background is done, and gives up when ctx is.
 func startInterruptibly(ctx, background context.Context, options sandbox.Options) (*sandbox.Sandbox, error) {
 	starting, cancel := context.WithCancel(background)
 	release := context.AfterFunc(ctx, cancel)
 	s, err := sandbox.Start(starting, options)
 	if !release() && err == nil {
-		// Interrupted at the very end: the processes are going already.
+		// Interrupted at the very end: the processes are stopping already.
 		return s, errors.Wrap(context.Cause(ctx), "starting the sandbox")
 	}
 	return s, err

@@ -21,10 +21,10 @@ const exitInterrupted = 130
 func main() { os.Exit(run()) }
 
 func run() int {
-	// Clients say on their own that an API server which is being ended does not answer.
+	// Clients log on their own that an API server which is being stopped does not answer.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	// The handler stays for all of the way down: a second Ctrl-C must not leave directories behind.
+	// The handler stays until all is stopped: a second Ctrl-C must not leave directories behind.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d, err := newDemo(os.Stdout)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// redrawInterval moves the ages in the table on.
+	// redrawInterval is how often the ages in the table are updated.
 	redrawInterval = time.Second
 	// defaultWidth is taken when a terminal does not say how wide it is.
 	defaultWidth = 120
@@ -58,7 +58,7 @@ func (s *screen) source(machines func() []scenario.Machine) {
 	s.machines = machines
 }
 
-// refresh asks for the table to be drawn again; it never blocks.
+// refresh requests a redraw of the table; it never blocks.
 func (s *screen) refresh() {
 	select {
 	case s.wake <- struct{}{}:

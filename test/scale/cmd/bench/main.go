@@ -109,7 +109,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// all makes the runs one after the other; each has the machine for itself.
+// all executes the runs one after the other; each has the machine for itself.
 func (b *bench) all(ctx context.Context) error {
 	for _, r := range b.options.runs() {
 		begin := time.Now()

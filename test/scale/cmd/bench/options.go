@@ -126,14 +126,14 @@ func numbers(list string) ([]int, error) {
 	return all, nil
 }
 
-// planned is one run to be made.
+// planned is one planned run.
 type planned struct {
 	core    string
 	setting lifecycle.Setting
 	n       int
 }
 
-// runs are what the command line asks for, in order: the cores side by side within each setting.
+// runs are those of the command line, in order: the cores side by side within each setting.
 func (o *options) runs() []planned {
 	var runs []planned
 	for _, n := range o.growth {

@@ -24,12 +24,12 @@ func TestParse(t *testing.T) {
 			},
 			file: "upstream-ours-300",
 		},
-		"the second setting is never larger than the first by itself": {
+		"the second setting is never larger than the first by default": {
 			args: "-n 50 -cores ours",
 			runs: []planned{{"ours", lifecycle.First, 50}, {"ours", lifecycle.Second, 50}},
 			file: "ours-50",
 		},
-		"but may be made to be": {
+		"but may be on request": {
 			args: "-n 50 -n-second 200 -cores ours -settings second",
 			runs: []planned{{"ours", lifecycle.Second, 200}},
 			file: "ours-50",

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(runErr, file.Write(path), compare(o, file.Runs))
 }
 
-// build makes the managers; those of others come from their modules.
+// build builds the managers; those of others come from their modules.
 func build(ctx context.Context, root string, o options) ([]clouds.Provider, error) {
 	var providers []clouds.Provider
 	for _, name := range o.providers {
@@ -98,7 +98,7 @@ func buildOne(ctx context.Context, root string, o options, name string) (clouds.
 	return clouds.CAPA(cores.Core{Name: name, Version: version, Path: path, ExtraArgs: o.capaArgs}, module), err
 }
 
-// measureAll makes the runs: one after the other, so that each has the machine for itself, or at the same time.
+// measureAll executes the runs: one after the other, so that each has the machine for itself, or at the same time.
 func measureAll(ctx context.Context, root string, o options, providers []clouds.Provider, file *report.CloudFile) error {
 	atOnce := 1
 	if o.sideBySide {

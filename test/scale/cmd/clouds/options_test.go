@@ -16,11 +16,11 @@ func TestParse(t *testing.T) {
 	}{
 		"ours by default":                      {providers: []string{"ours"}, idle: 3 * time.Minute},
 		"a longer window beside another":       {args: "-providers capa,ours", providers: []string{"capa", "ours"}, idle: 22 * time.Minute},
-		"the window as asked for":              {args: "-providers ours,capa -idle 20m", providers: []string{"ours", "capa"}, idle: 20 * time.Minute},
+		"the requested window":                 {args: "-providers ours,capa -idle 20m", providers: []string{"ours", "capa"}, idle: 20 * time.Minute},
 		"an unknown provider":                  {args: "-providers ours,theirs", err: `no "theirs"`},
 		"a provider twice, its logs would mix": {args: "-providers ours,ours", err: "or twice"},
 		"no Machines":                          {args: "-n 0", err: "at least one Machine"},
-		"an argument that nobody looks at":     {args: "300", err: `unexpected argument "300"`},
+		"an unexpected argument":               {args: "300", err: `unexpected argument "300"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

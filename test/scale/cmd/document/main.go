@@ -47,7 +47,7 @@ func runClouds(path string, results []string) error {
 }
 
 func rewrite(path string, change func(string) (string, error)) error {
-	document, err := os.ReadFile(path) // the document is named by whoever runs the command
+	document, err := os.ReadFile(path) // the document is an argument of the command
 	if err != nil {
 		return err
 	}
