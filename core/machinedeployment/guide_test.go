@@ -92,7 +92,7 @@ func TestGuide(t *testing.T) {
 		"Roll out":                 func(g Gomega) { g.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("workers-2")) },
 		"Watch it":                 revision(3, "workers-2", "2"),
 		"Go back":                  revision(3, "workers-1", "3"),
-		"Stop and go on":           revision(4, "workers-2", "4"),
+		"Pause and resume":         revision(4, "workers-2", "4"),
 		"Replace Machines though nothing changed": func(g Gomega) {
 			revision(4, "workers-2", "5")(g)
 			forced = w.listSets()[0].Name

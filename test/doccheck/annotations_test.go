@@ -40,7 +40,7 @@ func TestAnnotationsPageIsComplete(t *testing.T) {
 // users do not set, which explains each, and has none that is in no code.
 func TestAnnotationsPageHasWhatTheCodeHas(t *testing.T) {
 	g := NewWithT(t)
-	const others = "Not asked for"
+	const others = "Read only"
 	page := doccheck.Read(t, "docs/reference/annotations.md")
 	var commands strings.Builder
 	for _, heading := range page.Headings() {
