@@ -2,6 +2,7 @@ package version
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -36,4 +37,29 @@ type NoContractError struct {
 func (e *NoContractError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s of kind %s has no label %s or %s: the provider implements no contract that this core knows",
 		e.CRD, e.GroupKind, Label(V1Beta2), Label(V1Beta1))
+}
+
+// NotServedError says that a kind is installed, and that its CRD does not serve the API version that its label names. It goes away
+// when the CRD is corrected, so callers wait for that instead of retrying.
+type NotServedError struct {
+	// GroupKind is the kind that was asked for.
+	GroupKind schema.GroupKind
+	// CRD is the name of its CustomResourceDefinition.
+	CRD string
+	// Label is the label that names Version.
+	Label string
+	// Version is the API version that is not served.
+	Version string
+	// Served are those that are, as the CRD has them.
+	Served []string
+}
+
+// Error names the CRD, the label and the remedy.
+func (e *NotServedError) Error() string {
+	served := "no version"
+	if len(e.Served) > 0 {
+		served = "only " + strings.Join(e.Served, ", ")
+	}
+	return fmt.Sprintf("CustomResourceDefinition %s of kind %s serves %s, but its label %s names %s: serve that, or correct the label",
+		e.CRD, e.GroupKind, served, e.Label, e.Version)
 }

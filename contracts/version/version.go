@@ -54,6 +54,8 @@ type Resolved struct {
 	Contract Contract
 	// UID is that of the CRD: one that replaces another of the same name has none of its objects.
 	UID types.UID
+	// Generation is that of the CRD's spec, which says what versions are served.
+	Generation int64
 }
 
 // Resolver reads the metadata of CRDs.
@@ -80,11 +82,11 @@ func (r *Resolver) Resolve(ctx context.Context, gk schema.GroupKind) (Resolved, 
 	if err != nil {
 		return Resolved{}, err
 	}
-	resolved.UID = crd.GetUID()
+	resolved.UID, resolved.Generation = crd.GetUID(), crd.GetGeneration()
 	return resolved, nil
 }
 
-// FromLabels is the pure part of Resolve: it uses the labels of the CRD alone, and leaves UID empty.
+// FromLabels is the pure part of Resolve: it uses the labels of the CRD alone, and leaves UID and Generation empty.
 func FromLabels(gk schema.GroupKind, labels map[string]string) (Resolved, error) {
 	for _, contract := range preferred {
 		if newest := newestOf(labels[Label(contract)]); newest != "" {

@@ -138,7 +138,7 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 			})
 			r := &cluster.Reconciler{
 				Client: stale, APIReader: admin, Connections: core.Connections, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{},
-				Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil), Clock: clock.RealClock{}},
+				Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil, stale), Clock: clock.RealClock{}},
 			}
 			result, err := reconcile(t, r, past)
 			g.Expect(err).NotTo(HaveOccurred(), "to read the past is no error")

@@ -172,7 +172,7 @@ func live(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 func direct(c client.WithWatch) *cluster.Reconciler {
 	return &cluster.Reconciler{
 		Client: c, APIReader: core.Client, Connections: core.Connections, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
-		Written: &persist.Versions{}, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil), Clock: clock.RealClock{}},
+		Written: &persist.Versions{}, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil, c), Clock: clock.RealClock{}},
 	}
 }
 

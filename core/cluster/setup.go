@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.MachineSet{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		Watches(&clusterv1.Machine{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, clusters), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, clusters), builder.WithPredicates(external.DefinitionChanged())).
 		WatchesRawSource(connectivity.Source()).
 		WithOptions(options).
 		Build(r)

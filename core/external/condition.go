@@ -15,7 +15,8 @@ import (
 
 // Reasons of conditions about a referenced object, beside those of the Cluster API.
 const (
-	// CRDMissingReason means that the kind of a reference is not installed or implements no known contract.
+	// CRDMissingReason means that the kind of a reference is not installed, implements no known contract, or does not serve the version that
+	// its label names.
 	CRDMissingReason = "CRDMissing"
 	// OwnedElsewhereReason means that the object of a reference is controlled by something else.
 	OwnedElsewhereReason = "OwnedElsewhere"
@@ -38,7 +39,7 @@ func Expected(err error) bool {
 		wrongCond  *field.ConditionError
 	)
 	return errors.As(err, &noCRD) || errors.As(err, &noContract) || errors.As(err, &notSynced) || errors.As(err, &elsewhere) ||
-		errors.As(err, &wrongType) || errors.As(err, &wrongCond) || apierrors.IsNotFound(err)
+		errors.As(err, &wrongType) || errors.As(err, &wrongCond) || apierrors.IsNotFound(err) || NotServed(err)
 }
 
 // NotInstalled reports whether the kind of a reference does not exist, so that no object of it can.
@@ -73,6 +74,8 @@ func UnusableCondition(conditionType string, ref clusterv1.ContractVersionedObje
 	switch {
 	case NotInstalled(err), errors.As(err, &noContract):
 		return conditions.False(conditionType, CRDMissingReason, err.Error())
+	case NotServed(err):
+		return conditions.Unknown(conditionType, CRDMissingReason, err.Error())
 	case errors.As(err, &elsewhere):
 		return conditions.False(conditionType, OwnedElsewhereReason, err.Error())
 	case errors.As(err, &notSynced):

@@ -24,12 +24,15 @@ import (
 // the kind is uninstalled or installed again, or when another version of it is to be read: otherwise it would list without success for as
 // long as the process lives, and return outdated objects.
 type Informers struct {
-	resolver *version.Resolver
-	cache    cache.Cache
+	resolver  *version.Resolver
+	cache     cache.Cache
+	apiReader client.Reader
 
 	// mutex is held while a kind is resolved and its informer is used: nothing older than what that goes by is put in its place.
 	mutex sync.RWMutex
 	kinds map[schema.GroupKind]*informer
+	// unserved are the kinds whose definitions do not serve the version that is to be read.
+	unserved map[schema.GroupKind]unserved
 }
 
 // informer is that of one version of a kind.
@@ -43,12 +46,17 @@ type informer struct {
 	end  context.CancelFunc
 }
 
-// NewInformers returns the Informers of a manager with that cache of the management cluster.
-func NewInformers(resolver *version.Resolver, cache cache.Cache) *Informers {
-	return &Informers{resolver: resolver, cache: cache, kinds: map[schema.GroupKind]*informer{}}
+// NewInformers returns the Informers of a manager with that cache of the management cluster. apiReader reads the definitions whose kinds
+// are watched, whole and from the API server: once for each, and again when its spec has changed.
+func NewInformers(resolver *version.Resolver, cache cache.Cache, apiReader client.Reader) *Informers {
+	return &Informers{
+		resolver: resolver, cache: cache, apiReader: apiReader,
+		kinds: map[schema.GroupKind]*informer{}, unserved: map[schema.GroupKind]unserved{},
+	}
 }
 
-// use calls f with the informer of a kind, which lasts at least until f returns. It returns the errors of Resolver.Resolve.
+// use calls f with the informer of a kind, which lasts at least until f returns. It returns the errors of Resolver.Resolve, and
+// *version.NotServedError.
 func (i *Informers) use(ctx context.Context, gk schema.GroupKind, f func(*informer, version.Resolved) error) error {
 	i.mutex.RLock()
 	resolved, err := i.resolver.Resolve(ctx, gk)
@@ -56,6 +64,9 @@ func (i *Informers) use(ctx context.Context, gk schema.GroupKind, f func(*inform
 	if err == nil && found.reads(resolved) {
 		defer i.mutex.RUnlock()
 		return f(found, resolved)
+	}
+	if err == nil {
+		err = i.unserved[gk].errorFor(resolved)
 	}
 	i.mutex.RUnlock()
 	if err != nil && found == nil {
@@ -77,7 +88,10 @@ func (i *Informers) use(ctx context.Context, gk schema.GroupKind, f func(*inform
 }
 
 // reads reports whether the informer reads the version of the kind of that definition.
-func (i *informer) reads(resolved version.Resolved) bool {
+func (i *informer) reads(resolved version.Resolved) bool { return i != nil && i.of == resolved }
+
+// keeps reports whether the informer can be kept for a definition that serves its version.
+func (i *informer) keeps(resolved version.Resolved) bool {
 	return i != nil && i.gvk == resolved.GVK && i.of.UID == resolved.UID
 }
 
@@ -95,8 +109,18 @@ func (i *Informers) begin(ctx context.Context, resolved version.Resolved) (*info
 func (i *Informers) review(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
 	resolved, err := i.resolver.Resolve(ctx, gk)
 	found := i.kinds[gk]
-	if err != nil && !undefined(err) || found == nil || err == nil && found.reads(resolved) {
+	if err == nil && found.reads(resolved) {
+		return resolved, nil
+	}
+	if err == nil {
+		err = i.served(ctx, resolved)
+	}
+	switch {
+	case err != nil && !undefined(err) || found == nil:
 		return resolved, err
+	case err == nil && found.keeps(resolved):
+		found.of = resolved
+		return resolved, nil
 	}
 	delete(i.kinds, gk)
 	found.end()
@@ -109,7 +133,7 @@ func (i *Informers) review(ctx context.Context, gk schema.GroupKind) (version.Re
 // undefined reports whether an error of the Resolver means that there is no version of the kind to be read.
 func undefined(err error) bool {
 	var noContract *version.NoContractError
-	return NotInstalled(err) || errors.As(err, &noContract)
+	return NotInstalled(err) || errors.As(err, &noContract) || NotServed(err)
 }
 
 type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -90,7 +90,7 @@ type Object struct {
 }
 
 // Get reads the referenced object from the cache. Apart from failures it returns *version.NoCRDError,
-// *version.NoContractError, *NotSyncedError, or a NotFound error of the API; each of them is followed by an
+// *version.NoContractError, *version.NotServedError, *NotSyncedError, or a NotFound error of the API; each of them is followed by an
 // event when it may have been overcome, and waiter is the object to wake then.
 func (k *Kinds) Get(
 	ctx context.Context,
@@ -116,7 +116,13 @@ func (k *Kinds) Get(
 
 // Resolve finds API version and contract of a kind.
 func (k *Kinds) Resolve(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
-	return k.Informers.resolver.Resolve(ctx, gk)
+	k.Informers.mutex.RLock()
+	defer k.Informers.mutex.RUnlock()
+	resolved, err := k.Informers.resolver.Resolve(ctx, gk)
+	if err == nil {
+		err = k.Informers.unserved[gk].errorFor(resolved)
+	}
+	return resolved, err
 }
 
 // ready makes sure that the kind is watched, and reports whether its objects have been read.

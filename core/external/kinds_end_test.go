@@ -67,14 +67,17 @@ func TestWhatWasReadIsWatched(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	thing := object(nil)
-	crd := &metav1.PartialObjectMetadata{}
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"versions": []any{map[string]any{"name": "v1", "served": true}},
+	}}}
 	crd.SetGroupVersionKind(version.CRDKind)
-	crd.Name, crd.Labels = "things.standin.example.com", map[string]string{version.Label(version.V1Beta2): "v1"}
+	crd.SetName("things.standin.example.com")
+	crd.SetLabels(map[string]string{version.Label(version.V1Beta2): "v1"})
 	scheme := runtime.NewScheme()
 	g.Expect(metav1.AddMetaToScheme(scheme)).To(Succeed())
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(crd, thing).Build()
 	informer := controllertest.NewFakeInformer(controllertest.Synced)
-	informers := external.NewInformers(&version.Resolver{Reader: reader}, slowCache{reader: reader, informer: informer})
+	informers := external.NewInformers(&version.Resolver{Reader: reader}, slowCache{reader: reader, informer: informer}, reader)
 	kinds := &external.Kinds{Informers: informers, Clock: clock.RealClock{}}
 	waiter := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "waiter"}}
 	toWaiter := func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{waiter} }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/rewatch"
@@ -106,7 +106,7 @@ func newPasser(t *testing.T) *passer {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{NewInformer: rewatch.NewInformer},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache())
+	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader())
 	p := &passer{WithT: g, t: t, client: admin}
 	for _, name := range []string{"one", "other"} {
 		p.readers = append(p.readers, p.read(mgr, informers, name))
@@ -130,7 +130,7 @@ func (p *passer) read(mgr ctrl.Manager, informers *external.Informers, name stri
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).Named(name).
-		WatchesMetadata(crd, the, builder.WithPredicates(predicate.LabelChangedPredicate{})).Build(r)
+		WatchesMetadata(crd, the, builder.WithPredicates(external.DefinitionChanged())).Build(r)
 	p.Expect(err).NotTo(HaveOccurred())
 	p.Expect(r.kinds.Bind(built, the)).To(Succeed())
 	return r
@@ -200,6 +200,40 @@ func (p *passer) serve(serves ...string) {
 	})
 }
 
+// serveNot has the definition not serve a version, and the others; the label stays.
+func (p *passer) serveNot(former string, serves ...string) {
+	p.t.Helper()
+	p.update(func(crd *apiextensionsv1.CustomResourceDefinition) {
+		for _, name := range append(serves, former) {
+			index := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+			if index < 0 {
+				another := crd.Spec.Versions[0]
+				another.Name, another.Storage = name, false
+				crd.Spec.Versions = append(crd.Spec.Versions, another)
+				index = len(crd.Spec.Versions) - 1
+			}
+			crd.Spec.Versions[index].Served = name != former
+		}
+	})
+}
+
+// label has the label of the contract name a version.
+func (p *passer) label(named string) {
+	p.t.Helper()
+	p.update(func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Labels[version.Label(version.V1Beta2)] = named
+	})
+}
+
+// notServed is what is seen when the label names a version that is not served.
+func notServed(named, serves string) string {
+	ref := coretest.Ref(passing, only)
+	return (&version.NotServedError{
+		GroupKind: ref.GroupKind(), CRD: version.CRDName(ref.GroupKind()),
+		Label: version.Label(version.V1Beta2), Version: named, Served: strings.Fields(serves),
+	}).Error()
+}
+
 // change sets the provider ID of the object over a version that is served.
 func (p *passer) change(serves, id string) {
 	p.t.Helper()
@@ -241,10 +275,28 @@ func TestAKindThatComesAndGoes(t *testing.T) {
 		{name: "back to the older version", does: func() { p.serve("v1"); p.change("v1", "fifth") }, see: "v1 fifth"},
 		{name: "uninstalled while nobody asks", does: p.uninstall, see: "v1 fifth", gone: 1, quiet: true},
 		{name: "installed with the newer version alone", does: func() { p.install("v2", "sixth") }, see: "v2 sixth"},
+		{name: "another version is not served any more", does: func() { p.serveNot("v1", "v2") }, see: "v2 sixth"},
+		{name: "its version is not served any more", does: func() { p.serveNot("v2", "v1") }, see: notServed("v2", "v1"), gone: 1},
+		{name: "no version is", does: func() { p.serveNot("v2"); p.serveNot("v1") }, see: notServed("v2", ""), gone: 1},
+		{name: "served again", does: func() { p.serveNot("v1", "v2") }, see: "v2 sixth"},
+		{name: "its label names another that is not", does: func() { p.label("v1") }, see: notServed("v1", "v2"), gone: 1},
+		{name: "its label names one that there is not", does: func() { p.label("v3") }, see: notServed("v3", "v2"), gone: 1},
+		{name: "its label is corrected", does: func() { p.label("v2") }, see: "v2 sixth"},
 	} {
 		p.silent.Store(step.quiet)
 		step.does()
 		p.see(step.name, step.see)
 		p.Eventually(reflectors).WithTimeout(timeout).Should(Equal(with-step.gone), step.name)
 	}
+
+	// What a client that knows the version still asks for is answered as if there were no object.
+	p.serveNot("v2", "v1")
+	p.Eventually(func() error {
+		return p.client.Get(t.Context(), client.ObjectKey{Name: only, Namespace: "default"}, p.object("v2", ""))
+	}).
+		WithTimeout(timeout).Should(SatisfyAll(Satisfy(apierrors.IsNotFound), Not(Satisfy(external.Gone))))
+	p.Eventually(func() error {
+		return p.client.Get(t.Context(), client.ObjectKey{Name: "no", Namespace: "default"}, p.object("v1", ""))
+	}).
+		WithTimeout(timeout).Should(Satisfy(external.Gone))
 }

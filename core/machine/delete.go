@@ -82,7 +82,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 	}
 	err := r.Client.Delete(ctx, reference.object.Unstructured, preconditions)
 	switch {
-	case apierrors.IsNotFound(err):
+	case external.Gone(err):
 		return outcome.Continue()
 	case err != nil:
 		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
@@ -119,7 +119,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	// This client reads unstructured objects from the server.
 	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.Original.Namespace, Name: reference.ref.Name}, obj)
 	switch {
-	case apierrors.IsNotFound(err):
+	case external.Gone(err):
 		return outcome.Continue()
 	case err != nil:
 		return outcome.FromError(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.Key()))

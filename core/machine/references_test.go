@@ -55,6 +55,39 @@ func TestWrongReferences(t *testing.T) {
 			want: "False/CRDMissing", message: "no label",
 		},
 		{
+			name: "CRD whose label names a version that there is not",
+			wrong: func(f *fixture) {
+				f.machine.Spec.InfrastructureRef.Kind = "Misnamed"
+				crd := coretest.CRD("Misnamed", f.contract)
+				crd.Labels[version.Label(f.contract)] = "v2"
+				core.Create(f.t, crd)
+				f.createEventually("Misnamed")
+				f.createMachine()
+			},
+			mend: func(f *fixture) {
+				crd := coretest.CRD("Misnamed", f.contract)
+				f.refresh(crd)
+				crd.Labels[version.Label(f.contract)] = "v1"
+				f.Expect(core.Client.Update(f.t.Context(), crd)).To(Succeed())
+			},
+			want: "Unknown/CRDMissing", message: "serves only v1, but its label cluster.x-k8s.io/v1beta2 names v2: serve that, or correct the label",
+		},
+		{
+			name: "CRD that does not serve its version any more",
+			wrong: func(f *fixture) {
+				f.machine.Spec.InfrastructureRef.Kind = "Unserved"
+				core.Create(f.t, coretest.CRD("Unserved", f.contract))
+				f.createEventually("Unserved")
+				f.createMachine()
+				f.eventually(func(g Gomega, m *clusterv1.Machine) {
+					g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/NotReady"))
+				})
+				f.serves("Unserved", false)
+			},
+			mend: func(f *fixture) { f.serves("Unserved", true) },
+			want: "Unknown/CRDMissing", message: "serves no version, but its label cluster.x-k8s.io/v1beta2 names v1: serve that, or correct the label",
+		},
+		{
 			name:  "missing object",
 			wrong: func(f *fixture) { f.createMachine() },
 			mend:  func(f *fixture) { f.createObjects() },
@@ -105,6 +138,23 @@ func TestWrongReferences(t *testing.T) {
 			})
 		})
 	}
+}
+
+// createEventually creates the infrastructure object once its kind is served.
+func (f *fixture) createEventually(kind string) {
+	f.t.Helper()
+	f.Eventually(func() error {
+		return core.Client.Create(f.t.Context(), coretest.Object(kind, f.namespace, f.machine.Name))
+	}).WithTimeout(timeout).Should(Succeed())
+}
+
+// serves has the definition of a kind serve its version, or not.
+func (f *fixture) serves(kind string, served bool) {
+	f.t.Helper()
+	crd := coretest.CRD(kind, f.contract)
+	f.refresh(crd)
+	crd.Spec.Versions[0].Served = served
+	f.Expect(core.Client.Update(f.t.Context(), crd)).To(Succeed())
 }
 
 // TestObjectOfAMachineSetIsAwaited covers the moment between the birth of a Machine and that of its objects.

@@ -82,7 +82,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(deploymentChanged())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofSet), builder.WithPredicates(setChanged())).
-		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, machines), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, machines), builder.WithPredicates(external.DefinitionChanged())).
 		WatchesRawSource(r.waker.Source()).
 		WatchesRawSource(source.Func(r.subscribe)).
 		WithOptions(options).

@@ -82,7 +82,8 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: 2}
 	guard := &overshoot.Guard{}
 	sets := &machineset.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache()), Overshoot: guard,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader()), Overshoot: guard,
 	}
 	if w.overshoot != nil {
 		pattern := &overshoot.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: *w.overshoot}

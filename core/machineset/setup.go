@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
 			builder.WithPredicates(deploymentChanged())).
-		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(r.setsOfCRD), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(r.setsOfCRD), builder.WithPredicates(external.DefinitionChanged())).
 		WithOptions(options).
 		Build(r)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *scope) expected(err error, ref clusterv1.ContractVersionedObjectReferen
 	case errors.As(err, &notSynced) && !notSynced.Overdue:
 		s.syncing = true
 		return "", nil
-	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced), errors.As(err, &shape):
+	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced), errors.As(err, &shape), external.NotServed(err):
 		return err.Error(), nil
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s %s/%s does not exist: create it, or correct %s", ref.Kind, s.Object.Namespace, ref.Name, where), nil
