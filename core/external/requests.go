@@ -9,7 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/core/index"
@@ -55,12 +54,6 @@ func sameName(ctx context.Context, reader client.Reader, list client.ObjectList,
 		return nil
 	}
 	return obj
-}
-
-// DefinitionChanged lets those updates of a CRD pass that may change how objects of its kind are read: of its labels, which name the
-// version, and of its spec, which serves it.
-func DefinitionChanged() predicate.Predicate {
-	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{})
 }
 
 // ToReferrersOfCRD maps an event of a CRD to the objects that refer to any object of its kind.
