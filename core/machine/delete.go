@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 	"millwright.dev/core/machines"
 )
@@ -182,6 +183,9 @@ func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time)
 func shortReason(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return string(reason)
+	}
+	if persist.NotDone(err) {
+		return "the API server refuses it"
 	}
 	return "the API server did not answer"
 }

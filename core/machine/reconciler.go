@@ -64,6 +64,8 @@ type Reconciler struct {
 	drains finishedDrains
 	// observations are the referenced objects that have been read.
 	observations observations
+	// conflicts are those that its reconciles have met in a row.
+	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -104,12 +106,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	result := r.run(ctx, s)
 	if s.Gone {
 		r.withdraw(machine)
-		return result.Result()
+		return r.conflicts.Result(request, result)
 	}
 	if s.skipSave || s.undetermined() || s.quiet && result.Err() == nil {
-		return result.Result()
+		return r.conflicts.Result(request, result)
 	}
-	return result.And(r.save(ctx, s)).Result()
+	return r.conflicts.Result(request, result.And(r.save(ctx, s)))
 }
 
 // run runs the steps for the state of the Machine.

@@ -54,6 +54,8 @@ type Reconciler struct {
 	ahead ahead
 	// progress remembers how far the deployments that are under way have come.
 	progress tracker
+	// conflicts are those that its reconciles have met in a row.
+	conflicts outcome.Retries
 }
 
 // Reconcile brings one MachineDeployment closer to its spec:
@@ -94,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.Gone {
 		r.forget(deployment.UID)
 	}
-	return end.Result()
+	return r.conflicts.Result(request, end)
 }
 
 // steps are those for the deployment as it was read.

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/remediation"
 )
 
@@ -78,7 +79,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID s
 		case apierrors.IsAlreadyExists(err):
 			// A creation before has taken effect by now, or another core has created it: the API server is asked.
 			r.expectations.taken(s.Object.UID, name)
-		case !definitelyNot(err):
+		case !persist.NotDone(err):
 			r.expectations.invalidate(s.Object.UID)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
@@ -101,14 +102,4 @@ func (r *Reconciler) completeNew(ctx context.Context, s *scope, machine *cluster
 		r.expectations.completed(s.Object.UID, machine.UID)
 	}
 	return nil
-}
-
-// definitelyNot reports whether an error is the API server's refusal, so that nothing was written. After any other
-// error, such as a connection that was cut, the write may have taken effect.
-func definitelyNot(err error) bool {
-	switch apierrors.ReasonForError(err) {
-	case "", "Unknown", "Timeout", "ServerTimeout", "InternalError", "ServiceUnavailable":
-		return false
-	}
-	return true
 }

@@ -87,6 +87,8 @@ type Reconciler struct {
 	forSlots, forControlPlane waitList
 	// newSeed generates seeds for reservations of names; replaced in tests.
 	newSeed func() string
+	// conflicts are those that its reconciles have met in a row.
+	conflicts outcome.Retries
 }
 
 // Reconcile brings one MachineSet closer to its spec:
@@ -127,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.Gone {
 		r.expectations.forget(set.UID)
 	}
-	return end.Result()
+	return r.conflicts.Result(request, end)
 }
 
 // forget drops what is remembered of a set by its name, when it is gone.

@@ -189,7 +189,7 @@ func (r *Reconciler) unrecorded(
 ) outcome.Outcome {
 	var waiting []*clusterv1.Machine
 	for _, result := range granted {
-		if result.First && definitelyNot(errors.Cause(err)) {
+		if result.First && persist.NotDone(err) {
 			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), result.Name)
 		}
 		waiting = append(waiting, byName[result.Name])

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -114,7 +115,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 		r.expectations.gone(s.Object.UID, machine.UID)
 		return nil
 	}
-	if !definitelyNot(err) {
+	if !persist.NotDone(err) {
 		r.expectations.invalidate(s.Object.UID)
 	}
 	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))

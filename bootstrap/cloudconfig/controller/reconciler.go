@@ -60,6 +60,8 @@ type Reconciler struct {
 	unconnected unconnected
 	// turns bounds how many workers send requests to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
+	// conflicts are those that its reconciles have met in a row.
+	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=bootstrap.millwright.dev,resources=cloudconfigs,verbs=get;list;watch;patch
@@ -99,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result := r.findOwners(ctx, s)
 	switch {
 	case !result.Finished():
-		return result.Result()
+		return r.conflicts.Result(req, result)
 	case s.paused():
 	case s.Deleting():
 		result = outcome.InOrder(ctx, s, r.beginDelete, r.cleanTarget, r.deleteDataSecret, r.removeFinalizer)
@@ -109,10 +111,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.Gone || s.skipSave || apierrors.IsConflict(result.Err()) {
 		// After a conflict the status would be about an object of the past.
-		return result.Result()
+		return r.conflicts.Result(req, result)
 	}
 	s.explain(result.Err())
-	return result.And(r.save(ctx, s)).Result()
+	return r.conflicts.Result(req, result.And(r.save(ctx, s)))
 }
 
 // forget drops what is kept in memory of a CloudConfig.

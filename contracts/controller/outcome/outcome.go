@@ -12,11 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-)
 
-// conflictRetry is how soon a reconcile is repeated whose write was based on an outdated read. The watch
-// usually brings the newer object sooner.
-const conflictRetry = 500 * time.Millisecond
+	"millwright.dev/contracts/controller/persist"
+)
 
 // Outcome is what a step ends with. The zero value is Continue.
 type Outcome struct {
@@ -69,20 +67,22 @@ func (o Outcome) String() string {
 	return "continues"
 }
 
-// Result turns the outcome into what controller-runtime expects. Failures that are conflicts alone only ask
-// for another reconcile: to lose a race is no error.
+// Result turns the outcome into what controller-runtime expects. Failures that are conflicts alone only ask for another reconcile:
+// to lose a race is no error. A controller that writes uses Retries.Result, which has the pauses grow while races are lost.
 func (o Outcome) Result() (ctrl.Result, error) {
 	if o.err == nil {
 		return ctrl.Result{RequeueAfter: o.after}, nil
 	}
-	if onlyConflicts(o.err) {
-		return ctrl.Result{RequeueAfter: earliest(o.after, conflictRetry)}, nil
+	if o.onlyConflicts() {
+		return ctrl.Result{RequeueAfter: earliest(o.after, minConflictRetry)}, nil
 	}
 	return ctrl.Result{}, o.err
 }
 
-func onlyConflicts(err error) bool {
-	return kerrors.FilterOut(err, apierrors.IsConflict) == nil
+// onlyConflicts reports whether the step has failed, and only because races were lost. What a webhook denies as a conflict is refused.
+func (o Outcome) onlyConflicts() bool {
+	lost := func(err error) bool { return apierrors.IsConflict(err) && !persist.Denied(err) }
+	return o.err != nil && kerrors.FilterOut(o.err, lost) == nil
 }
 
 // And joins two outcomes: it waits if one does, fails if one does, and the earlier deadline holds.

@@ -109,22 +109,37 @@ func TestRaces(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
+	const denied = `admission webhook "x.example.com" denied the request: no`
+	answer := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+	}
 	forbidden := func(why string) error { return apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New(why)) }
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
-		"nothing":               {nil, ""},
-		"a lost race":           {apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x")), ""},
-		"gone":                  {apierrors.NewNotFound(schema.GroupResource{}, "m"), ""},
-		"no answer":             {errors.New("connection refused"), ""},
-		"a busy server":         {apierrors.NewTooManyRequests("later", 1), ""},
-		"there already":         {apierrors.NewAlreadyExists(schema.GroupResource{}, "m"), ""},
-		"a slow server":         {apierrors.NewTimeoutError("later", 1), ""},
-		"a slow store":          {apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), ""},
-		"a server that is away": {apierrors.NewServiceUnavailable("starting"), ""},
-		"a failing webhook":     {apierrors.NewInternalError(errors.New("failed calling webhook x")), "Internal error occurred: failed calling webhook x"},
-		"a wrapped refusal":     {fmt.Errorf("patching m: %w", forbidden("x")), "patching m: forbidden: x"},
+		"nothing":                   {nil, ""},
+		"a lost race":               {apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x")), ""},
+		"gone":                      {apierrors.NewNotFound(schema.GroupResource{}, "m"), ""},
+		"no answer":                 {errors.New("connection refused"), ""},
+		"a busy server":             {apierrors.NewTooManyRequests("later", 1), ""},
+		"there already":             {apierrors.NewAlreadyExists(schema.GroupResource{}, "m"), ""},
+		"a slow server":             {apierrors.NewTimeoutError("later", 1), ""},
+		"a slow store":              {apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), ""},
+		"a server that is away":     {apierrors.NewServiceUnavailable("starting"), ""},
+		"a failing webhook":         {apierrors.NewInternalError(errors.New("failed calling webhook x")), "Internal error occurred: failed calling webhook x"},
+		"a denial without a reason": {answer(400, "", denied), denied},
+		"a denial as a conflict":    {answer(409, metav1.StatusReasonConflict, denied), denied},
+		"a denial as a failure":     {answer(500, "", denied), denied},
+		"a wrapped denial":          {fmt.Errorf("patching m: %w", answer(429, metav1.StatusReasonTooManyRequests, denied)), "patching m: " + denied},
+		"a bad request":             {answer(400, "", "no"), "no"},
+		"a lost race, by its code":  {answer(409, "", "no"), ""},
+		"gone, by its code":         {answer(404, "", "no"), ""},
+		"busy, by its code":         {answer(429, "", "no"), ""},
+		"a failure, by its code":    {answer(502, "", "no"), ""},
+		"a conflict that speaks of a webhook": {
+			answer(409, metav1.StatusReasonConflict, "the object's admission webhook \"x\" denied the request"), ""},
+		"a wrapped refusal": {fmt.Errorf("patching m: %w", forbidden("x")), "patching m: forbidden: x"},
 		"several": {kerrors.NewAggregate([]error{forbidden("y"), errors.New("no"), kerrors.NewAggregate([]error{forbidden("x"), forbidden("y")})}),
 			"forbidden: x (and 1 more)"},
 	} {

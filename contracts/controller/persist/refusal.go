@@ -1,8 +1,10 @@
 package persist
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,34 @@ var passing = map[metav1.StatusReason]bool{
 	metav1.StatusReasonUnknown: true, metav1.StatusReasonConflict: true, metav1.StatusReasonNotFound: true,
 	metav1.StatusReasonAlreadyExists: true, metav1.StatusReasonTooManyRequests: true, metav1.StatusReasonTimeout: true,
 	metav1.StatusReasonServerTimeout: true, metav1.StatusReasonServiceUnavailable: true,
+}
+
+// denial is how an API server begins, behind the webhook's name, what it says of a request that a webhook has denied.
+const denial = " denied the request"
+
+// Denied reports whether an admission webhook has denied the request. Code and reason are the webhook's: many give neither, and some give
+// those of answers that pass by themselves, such as a conflict.
+func Denied(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	message, found := strings.CutPrefix(answer.Status().Message, `admission webhook "`)
+	return found && strings.Contains(message, denial)
+}
+
+// NotDone reports whether the API server has answered that it did not do what it was asked for. After any other error, such as a connection
+// that was cut, a write may have taken effect.
+func NotDone(err error) bool { return err != nil && (!mayHaveTakenEffect(err) || Denied(err)) }
+
+// passes reports whether an error says nothing about the request, so that the same request may succeed.
+func passes(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonUnknown && NotDone(err) {
+		// An answer without a reason, which has a code only.
+		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err)
+	}
+	return passing[reason]
 }
 
 // Refusal words, for a condition, what the API server refuses: by a policy, a webhook, a quota, RBAC or validation. It is
@@ -52,7 +82,7 @@ func refusals(err error) []string {
 		}
 		return all
 	}
-	if passing[apierrors.ReasonForError(err)] {
+	if passes(err) && !Denied(err) {
 		return nil
 	}
 	return []string{err.Error()}

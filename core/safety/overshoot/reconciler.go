@@ -45,6 +45,8 @@ type Reconciler struct {
 	ofSets bool
 	memory memory
 	shown  shown
+	// conflicts are those that its reconciles have met in a row.
+	conflicts outcome.Retries
 }
 
 // Reconcile compares the number of Machines of one object with what can be meant:
@@ -54,7 +56,7 @@ type Reconciler struct {
 //  3. when that says that the limit is reached, and a while after Machines have come in any case, count by the API server
 //  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and obey it
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return r.reconcile(ctx, request.NamespacedName).Result()
+	return r.conflicts.Result(request, r.reconcile(ctx, request.NamespacedName))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) outcome.Outcome {
