@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/pkg/errors"
@@ -76,8 +77,11 @@ func readFile(path string) (kubeconfig, error) {
 	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(content))}, nil
 }
 
+// directoryRetry is how often it is looked whether the directory of the kubeconfig is there again.
+const directoryRetry = time.Second
+
 // WatchKubeconfig has a changed file noticed at once, until ctx ends. The directory is watched, since files that come
-// from a volume are replaced and not written to.
+// from a volume are replaced and not written to. One that is removed or moved is watched again once there is one of its name.
 func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 	if c.options.Kubeconfig == "" || c.options.Kubeconfig == InCluster {
 		return nil
@@ -87,20 +91,28 @@ func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 		return errors.Wrap(err, "watching the kubeconfig of the target cluster")
 	}
 	defer func() { _ = watcher.Close() }()
-	if err := watcher.Add(filepath.Dir(c.options.Kubeconfig)); err != nil {
+	directory := filepath.Dir(c.options.Kubeconfig)
+	if err := watcher.Add(directory); err != nil {
 		return errors.Wrap(err, "watching the kubeconfig of the target cluster")
 	}
 	before := c.fileHash()
-	for {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for lost := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-watcher.Events:
+		case event, ok := <-watcher.Events:
 			if !ok {
 				return errors.New("the watch of the kubeconfig of the target cluster has ended")
 			}
+			lost = lost || event.Name == directory && (event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename))
 		case err := <-watcher.Errors:
 			ctrl.LoggerFrom(ctx).Error(err, "Watching the kubeconfig of the target cluster")
+		case <-again.C:
+		}
+		if lost = lost && !watchAgain(watcher, directory); lost {
+			again.Reset(directoryRetry)
 		}
 		// The directory may hold other files. One that cannot be read changes nothing.
 		if after := c.fileHash(); after != "" && after != before {
@@ -108,6 +120,13 @@ func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 			c.pokeAll()
 		}
 	}
+}
+
+// watchAgain reports whether there is a directory of the name of one that was removed or moved, and watches it. Under its new name the one
+// that was moved is not of interest any more.
+func watchAgain(watcher *fsnotify.Watcher, directory string) bool {
+	_ = watcher.Remove(directory) // There is no watch of one that was removed.
+	return watcher.Add(directory) == nil
 }
 
 // fileHash identifies the content of the kubeconfig file, "" when it cannot be used.

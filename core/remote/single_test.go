@@ -27,11 +27,13 @@ import (
 )
 
 // TestOneTargetForAll: with a kubeconfig of its own the core asks for no Secret, and notices a new file without waiting
-// for the next probe.
+// for the next probe, also when its directory was removed, moved or replaced.
 func TestOneTargetForAll(t *testing.T) {
 	g := NewWithT(t)
-	directory := t.TempDir()
+	directory := filepath.Join(t.TempDir(), "directory")
 	path := filepath.Join(directory, "kubeconfig")
+	create := func() { g.Expect(os.Mkdir(directory, 0o700)).To(Succeed()) }
+	create()
 	replace := func(content []byte) {
 		// As a volume does: the file is replaced, not written to.
 		next := filepath.Join(directory, "next")
@@ -51,18 +53,39 @@ func TestOneTargetForAll(t *testing.T) {
 		g.Expect(<-watched).To(Succeed())
 	}()
 
-	first := map[string]*remote.Connection{}
+	known := map[string]*remote.Connection{}
 	for _, name := range []string{"one", "other"} {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		connections.Ensure(t.Context(), key)
-		g.Eventually(func() (err error) { first[name], err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
+		g.Eventually(func() (err error) { known[name], err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 	}
-	replace(append([]byte("# rotated\n"), env.Kubeconfig...))
-	for name, before := range first {
-		g.Eventually(func() bool {
-			after, err := connections.Get(types.NamespacedName{Namespace: "default", Name: name})
-			return err == nil && after != before
-		}).WithTimeout(timeout).Should(BeTrue())
+	for _, step := range []struct {
+		name string
+		does func()
+	}{
+		{"the file is replaced", func() {}},
+		{"the directory is removed and created again", func() { g.Expect(os.RemoveAll(directory)).To(Succeed()); create() }},
+		{"the same, after a while", func() {
+			g.Expect(os.RemoveAll(directory)).To(Succeed())
+			g.Consistently(func() (err error) {
+				_, err = connections.Get(types.NamespacedName{Namespace: "default", Name: "one"})
+				return err
+			}).
+				WithTimeout(2*time.Second).Should(Succeed(), "a file that cannot be read changes nothing")
+			create()
+		}},
+		{"another directory takes its place", func() { g.Expect(os.Rename(directory, directory+".old")).To(Succeed()); create() }},
+		{"the file is replaced again", func() {}},
+	} {
+		step.does()
+		replace(append([]byte("# "+step.name+"\n"), env.Kubeconfig...))
+		for name, before := range known {
+			g.Eventually(func() bool {
+				after, err := connections.Get(types.NamespacedName{Namespace: "default", Name: name})
+				known[name] = after
+				return err == nil && after != before
+			}).WithTimeout(timeout).Should(BeTrue(), step.name)
+		}
 	}
 }
 
