@@ -50,9 +50,19 @@ func (w *world) beats(machine string) {
 	w.G.Expect(direct.Status().Patch(w.Ctx, node, client.MergeFrom(before))).To(Succeed())
 }
 
+// comesToRest waits until there is no round and no request for a while: what was on its way has come.
+func (w *world) comesToRest(sent *atomic.Int64) {
+	w.t.Helper()
+	all := func() int64 { return w.rounds.Load() + sent.Load() }
+	w.G.Eventually(func(g Gomega) {
+		before := all()
+		g.Consistently(all).WithTimeout(time.Second).Should(Equal(before))
+	}).WithTimeout(workers.Timeout).Should(Succeed())
+}
+
 func atRest(t *testing.T, number int) {
 	const (
-		quiet    = 5 * time.Second
+		quiet    = 2 * time.Second
 		timeout  = 4 * time.Second
 		most     = 12 // rounds: for the Node, the deadline, the answer to the read, and what was written
 		onTarget = 1  // to read the Node once more
@@ -77,25 +87,22 @@ func atRest(t *testing.T, number int) {
 		}
 		return false
 	}})
-	w.G.Eventually(func() int64 { // What was on its way has come.
-		before := w.rounds.Load() + sent.Load()
-		time.Sleep(time.Second)
-		return w.rounds.Load() + sent.Load() - before
-	}).WithTimeout(workers.Timeout).Should(BeZero())
+	w.comesToRest(sent)
 
 	rounds, requests, writes := w.rounds.Load(), sent.Load(), w.writes.Load()
 	for i := range number {
 		w.beats(fmt.Sprint("m", i))
 	}
-	time.Sleep(quiet)
-	w.G.Expect(w.rounds.Load()).To(Equal(rounds), "nothing is looked at while nothing changes")
-	w.G.Expect(sent.Load()).To(Equal(requests), "nor asked for")
+	w.G.Consistently(func(g Gomega) {
+		g.Expect(w.rounds.Load()).To(Equal(rounds), "nothing is looked at while nothing changes")
+		g.Expect(sent.Load()).To(Equal(requests), "nor asked for")
+	}).WithTimeout(quiet).Should(Succeed())
 	w.G.Expect(toTarget.Load()).To(BeZero())
 
 	w.reports("m0", "False", 0)
 	w.becomes("m0", owner, waiting)
 	w.counts("workers", int32(number), int32(number-1), int32(number-1), "True/RemediationAllowed")
-	time.Sleep(time.Second)
+	w.comesToRest(sent)
 	t.Logf("%d targets: %d rounds, %d writes, %d requests, %d to the target",
 		number, w.rounds.Load()-rounds, w.writes.Load()-writes, sent.Load()-requests, toTarget.Load())
 	w.G.Expect(w.rounds.Load() - rounds).To(BeNumerically("<=", most))
