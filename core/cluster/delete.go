@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
@@ -129,10 +128,7 @@ func enumerate(kind string, names []string) string {
 	if len(names) == 1 {
 		return kind + " " + names[0]
 	}
-	if len(names) <= namedInMessage {
-		return kind + "s " + strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%ss %s and %d more", kind, strings.Join(names[:namedInMessage], ", "), len(names)-namedInMessage)
+	return kind + "s " + conditions.ListNames(names, namedInMessage)
 }
 
 // deleteControlPlane deletes the control plane object and waits for it to be gone.

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // namesInMessage is how many pods of each list a message names; conditions are read by people.
@@ -160,13 +162,7 @@ func names(pods []types.NamespacedName) string {
 }
 
 // listed lists the first names and counts the others.
-func listed(names []string) string {
-	list := strings.Join(names[:min(len(names), namesInMessage)], ", ")
-	if more := len(names) - namesInMessage; more > 0 {
-		list = fmt.Sprintf("%s and %d more", list, more)
-	}
-	return list
-}
+func listed(names []string) string { return conditions.ListNames(names, namesInMessage) }
 
 func sortStatuses(pods []PodStatus) {
 	slices.SortFunc(pods, func(a, b PodStatus) int { return strings.Compare(a.Pod.String(), b.Pod.String()) })

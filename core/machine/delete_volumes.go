@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machines"
@@ -108,11 +108,8 @@ func volumesMessage(node string, found *drain.Result) string {
 	for _, volume := range found.Volumes {
 		names = append(names, volume.String())
 	}
-	list := strings.Join(names[:min(len(names), volumesInMessage)], ", ")
-	if more := len(names) - volumesInMessage; more > 0 {
-		list = fmt.Sprintf("%s and %d more", list, more)
-	}
-	return fmt.Sprintf("Waiting for Node %s to detach %s: %s", node, machines.Plural(len(names), "volume"), list)
+	return fmt.Sprintf("Waiting for Node %s to detach %s: %s", node, machines.Plural(len(names), "volume"),
+		conditions.ListNames(names, volumesInMessage))
 }
 
 // instanceGone reports whether the infrastructure has reported that the instance does not exist any more: its object, which the

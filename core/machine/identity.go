@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // evidence is how well it is established that a provider ID is a Machine's own. More evidence is greater.
@@ -200,13 +201,7 @@ func (e *nodeEvidence) refusal(providerID, chosen string, claims []nodeClaim) st
 }
 
 // few lists at most three names.
-func few(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+func few(names []string) string { return conditions.ListNames(names, 3) }
 
 // OtherMachineError means that the provider ID of a Machine is that of another one.
 type OtherMachineError struct {

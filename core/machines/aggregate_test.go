@@ -42,7 +42,7 @@ func TestAggregate(t *testing.T) {
 		"the most have the first line, and the rest is counted": {
 			slices.Concat(named("e", bad("q")), named("d c", bad("p")), named("g f b a h i", bad("z")), named("j", bad("r")), named("k l", bad("o")), named("m", bad("s"))),
 			conditions.False("AllUp", "Bad",
-				"* Machines a, b, f, g, h and 1 other: z\n* Machines k, l: o\n* Machines c, d: p\n* 3 Machines for other reasons"),
+				"* Machines a, b, f, g, h and 1 more: z\n* Machines k, l: o\n* Machines c, d: p\n* 3 Machines for other reasons"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTexts(t *testing.T) {
 	g.Expect(ListNames(nil)).To(BeEmpty())
 	g.Expect(ListNames(named("b a"))).To(Equal("b, a"))
 	g.Expect(ListNames(named("1 2 3 4 5"))).To(Equal("1, 2, 3, 4, 5"))
-	g.Expect(ListNames(named("1 2 3 4 5 6 7"))).To(Equal("1, 2, 3, 4, 5 and 2 others"))
+	g.Expect(ListNames(named("1 2 3 4 5 6 7"))).To(Equal("1, 2, 3, 4, 5 and 2 more"))
 	g.Expect(Plural(0, "Machine")).To(Equal("0 Machines"))
 	g.Expect(Plural(1, "Machine")).To(Equal("1 Machine"))
 	g.Expect(Plural(2, "Machine")).To(Equal("2 Machines"))

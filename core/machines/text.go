@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // namesInText is how many names an event or a condition has; they are read by people.
@@ -12,15 +14,11 @@ const namesInText = 5
 
 // ListNames lists the names of the first Machines and counts the others.
 func ListNames(machines []*clusterv1.Machine) string {
-	names := make([]string, 0, namesInText)
-	for _, machine := range machines[:min(len(machines), namesInText)] {
+	names := make([]string, 0, len(machines))
+	for _, machine := range machines {
 		names = append(names, machine.Name)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(machines) - len(names); more > 0 {
-		text += " and " + Plural(more, "other")
-	}
-	return text
+	return conditions.ListNames(names, namesInText)
 }
 
 // List is a heading with items below it.

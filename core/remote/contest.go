@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 const (
@@ -224,10 +226,7 @@ func (e *ContestedError) Error() string {
 			e.Node,
 		)
 	}
-	names := strings.Join(e.Changes[:min(len(e.Changes), maxNamed)], ", ")
-	if more := len(e.Changes) - maxNamed; more > 0 {
-		names = fmt.Sprintf("%s and %d more", names, more)
-	}
+	names := conditions.ListNames(e.Changes, maxNamed)
 	if e.Other != "" {
 		return fmt.Sprintf("the field manager %q reverts changes of Node %s (%s): only one client may own them, stop the other", e.Other, e.Node, names)
 	}

@@ -3,6 +3,7 @@
 package conditions
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -145,4 +146,13 @@ func Foreign(list []metav1.Condition, own ...string) []metav1.Condition {
 		}
 	}
 	return foreign
+}
+
+// ListNames lists the first names for a message and counts the others, as in "a, b and 3 more".
+func ListNames(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

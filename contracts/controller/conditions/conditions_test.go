@@ -119,3 +119,11 @@ func TestAMessageThatIsNoText(t *testing.T) {
 	g.Expect(read[0].Message).To(Equal(list[0].Message))
 	g.Expect(conditions.Changes(read, broken)).To(BeFalse())
 }
+
+func TestListNames(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(conditions.ListNames(nil, 2)).To(BeEmpty())
+	g.Expect(conditions.ListNames([]string{"a"}, 2)).To(Equal("a"))
+	g.Expect(conditions.ListNames([]string{"a", "b"}, 2)).To(Equal("a, b"))
+	g.Expect(conditions.ListNames([]string{"a", "b", "c", "d"}, 2)).To(Equal("a, b and 2 more"))
+}

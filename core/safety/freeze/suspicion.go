@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // restoreGap is how long no core must have been at work before missing objects are taken for signs of a restore: a backup is older
@@ -64,11 +66,7 @@ func signs(what string, names []string) string {
 		return ""
 	}
 	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return what + ": " + text
+	return what + ": " + conditions.ListNames(names, maxNamed)
 }
 
 // looks reports whether a Cluster is to be looked at for signs of a restore.

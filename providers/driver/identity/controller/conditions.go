@@ -60,11 +60,7 @@ func inUseCondition(u *users) metav1.Condition {
 		return conditions.Unknown(driverv1.IdentityInUseCondition, driverv1.UsersUnknownReason,
 			"It is not known whether machines use the identity, so its finalizer stays: "+u.err.Error())
 	}
-	shown, more := u.Namespaces, ""
-	if len(shown) > shownNamespaces {
-		shown, more = shown[:shownNamespaces], fmt.Sprintf(" and %d more", len(u.Namespaces)-shownNamespaces)
-	}
 	return conditions.True(driverv1.IdentityInUseCondition, driverv1.UsedByMachinesReason, fmt.Sprintf(
-		"%d machines use the identity, in namespaces %s%s. It is deleted once they are gone: only with it can their instances be terminated. Nothing new is "+
-			"created with it", u.Count, strings.Join(shown, ", "), more))
+		"%d machines use the identity, in namespaces %s. It is deleted once they are gone: only with it can their instances be terminated. Nothing new is "+
+			"created with it", u.Count, conditions.ListNames(u.Namespaces, shownNamespaces)))
 }
