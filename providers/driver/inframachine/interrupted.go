@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 const (
@@ -115,7 +116,7 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 		err = r.Client.Delete(ctx, target, preconditions)
 	}
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) && !persist.Denied(err):
 		r.retry(s, i, i.message)
 	case client.IgnoreNotFound(err) != nil:
 		interrupted.WithLabelValues(r.Kind, resultRefused).Inc()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -76,6 +77,8 @@ type Reconciler[M driver.Object] struct {
 	removalBackoff *backoff
 	// storing limits how many workers are storing user data.
 	storing *bulkhead.Bulkhead[driver.Scope]
+	// uids are those of the objects that all else is known of.
+	uids noted[types.UID]
 	// stored is the digest of the user data that this process has stored for an object.
 	stored noted[storedData]
 	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
@@ -143,6 +146,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if wait := r.written.Behind(obj); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
+	r.meet(obj)
 	now := subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()}
 	r.backoff.begin(req.NamespacedName, now)
 	r.removalBackoff.begin(req.NamespacedName, now)
@@ -194,10 +198,21 @@ func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) ou
 	return outcome.FromError(err)
 }
 
+// meet drops what is kept in memory for an earlier object of the same name, whose end was not seen: attempts and generations of both begin
+// with 1.
+func (r *Reconciler[M]) meet(obj client.Object) {
+	key := client.ObjectKeyFromObject(obj)
+	if known := r.uids.get(key); known != "" && known != obj.GetUID() {
+		r.forget(key)
+	}
+	r.uids.set(key, obj.GetUID())
+}
+
 // forget drops what is kept in memory for an object.
 func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.inventory.Forget(key)
 	r.limiter.Forget(key)
+	r.uids.forget(key)
 	r.followed.forget(key)
 	r.cleaned.forget(key)
 	r.finished.forget(key)

@@ -1,0 +1,63 @@
+package inframachine
+
+import (
+	"crypto/sha256"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/identity/identitytest"
+)
+
+// TestNothingIsKnownOfASuccessor: an object whose finalizer a user removed, and that was created again under its name before that was
+// reconciled, is another one: what the cloud has refused, stored, shown or ended for the first says nothing about it.
+func TestNothingIsKnownOfASuccessor(t *testing.T) {
+	g := NewWithT(t)
+	named := func(uid types.UID) *testMachine {
+		return &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: uid, Labels: map[string]string{"identity": "id"}}}
+	}
+	r, server, _ := newGuarded(t, named("first"), identitytest.New("id", "other"))
+	key := client.ObjectKey{Namespace: "ns", Name: "m"}
+	reconcile := func() {
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	known := func() map[string]bool {
+		wait, _ := r.backoff.remaining(key)
+		return map[string]bool{
+			"dead": r.dead.get(key) != 0, "refused": len(r.refused.get(key).names) > 0, "stored": r.stored.get(key) != storedData{},
+			"late failure": r.lateFailures.get(key).err != nil, "gone": r.gone.get(key) != "", "taken": len(r.taken.get(key)) > 0,
+			"terminated": !r.terminated.get(key).IsZero(), "backoff": wait > 0,
+		}
+	}
+	each := func(want bool) (all map[string]bool) {
+		all = map[string]bool{}
+		for name := range known() {
+			all[name] = want
+		}
+		return all
+	}
+
+	reconcile()
+	r.dead.set(key, 1)
+	r.refused.set(key, refusedTypes{1, []string{"large"}, 1})
+	r.stored.set(key, storedData{sha256.Sum256([]byte("data")), r.Clock.Now()})
+	r.lateFailures.set(key, lateFailureOf{1, errors.New("why")})
+	r.gone.set(key, "test:///i")
+	r.taken.set(key, []string{"zone-a"})
+	r.terminated.set(key, r.Clock.Now())
+	r.backoff.fail(key, driver.NewAuthError("Launch", "X", errors.New("why")))
+	reconcile()
+	g.Expect(known()).To(Equal(each(true)), "it is the same object")
+
+	g.Expect(server.Delete(t.Context(), named("first"))).To(Succeed())
+	g.Expect(server.Create(t.Context(), named("second"))).To(Succeed())
+	reconcile()
+	g.Expect(known()).To(Equal(each(false)))
+}
