@@ -63,5 +63,13 @@ func (a *awaited) handler() handler.TypedEventHandler[*clusterv1.Machine, Reques
 				queue.Add(request)
 			}
 		},
+		// Its request may be gone already, so that nothing else forgets it.
+		DeleteFunc: func(
+			_ context.Context,
+			e event.TypedDeleteEvent[*clusterv1.Machine],
+			_ workqueue.TypedRateLimitingInterface[Request],
+		) {
+			a.take(client.ObjectKeyFromObject(e.Object))
+		},
 	}
 }

@@ -65,6 +65,11 @@ func TestALinkWakesTheRequestThatWaitsForIt(t *testing.T) {
 	changes(func(m *clusterv1.Machine) { m.Status.Addresses = servingMachine().Status.Addresses })
 	f.Expect(woken()).To(ConsistOf(this))
 
+	reconcile(func() {})
+	r.awaited.handler().Delete(t.Context(), event.TypedDeleteEvent[*clusterv1.Machine]{Object: f.machine}, queue)
+	f.Expect(r.awaited.requests).To(BeEmpty(), "nothing is kept of a Machine that is gone")
+	f.Expect(woken()).To(BeEmpty())
+
 	f.machine.Status = servingMachine().Status
 	reconcile(func() {})
 	f.Expect(f.approved(csr.Name)).To(BeTrue())

@@ -20,6 +20,7 @@ import (
 	"millwright.dev/contracts/controller/bulkhead"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // cacheTimeout is how long the requests of a target cluster may take to be read for the first time while a worker waits for
@@ -151,8 +152,12 @@ func (r *Reconciler) settle(
 			return outcome.WaitFor(laterRetry)
 		}
 	}
+	err := r.approve(ctx, remote, s, csr)
+	if refusal := persist.Refusal(err); refusal != "" {
+		r.note(s.machine, csr, RequestPending, "the approval cannot be written: "+refusal)
+	}
 	// When another client has changed the Secret or the request meanwhile, it is checked again.
-	return outcome.FromError(r.approve(ctx, remote, s, csr))
+	return outcome.FromError(err)
 }
 
 // pending reads the request; nil when there is nothing to decide any more.

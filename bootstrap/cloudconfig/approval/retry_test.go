@@ -75,6 +75,7 @@ func TestALaterRequestThatIsRefusedHoldsUpNoOther(t *testing.T) {
 // A policy refuses the approval, and when it does no more, the kubelet has long made another request.
 func TestARequestWhoseApprovalWasRefusedGivesWayToALaterOne(t *testing.T) {
 	f := newFixture(t, "refused")
+	f.outcomes = &Outcomes{}
 	f.ask("refused")
 	whole := f.remote
 	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
@@ -85,6 +86,10 @@ func TestARequestWhoseApprovalWasRefusedGivesWayToALaterOne(t *testing.T) {
 		},
 	})
 	f.Expect(f.reconcile("refused")).NotTo(Succeed())
+	state, known := f.outcomes.Of(f.names)
+	f.Expect(known).To(BeTrue(), "a request that was made must not be reported as missing")
+	f.Expect(state).To(And(HaveField("Request", "refused"), HaveField("State", RequestPending),
+		HaveField("Reason", And(HavePrefix("the approval cannot be written: "), ContainSubstring("is forbidden")))))
 	second := f.askAfter("refused", nil)
 	f.Expect(f.reconcile(second)).NotTo(Succeed(), "the policy is still there")
 	f.remote = whole
