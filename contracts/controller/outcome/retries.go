@@ -13,8 +13,9 @@ const (
 	// minConflictRetry is how soon a reconcile is repeated whose write was based on an outdated read. The watch usually brings the newer
 	// object sooner.
 	minConflictRetry = 500 * time.Millisecond
-	// maxConflictRetry is the longest pause, when race after race is lost, as to another controller that writes without end.
-	maxConflictRetry = 30 * time.Second
+	// maxConflictRetry is the longest pause, when race after race is lost, as to another controller that writes without end. It is also how
+	// late an object may be reconciled after the last race, if nothing else wakes it.
+	maxConflictRetry = 10 * time.Second
 	// races is how many may be lost in a row before the pauses grow: in its first seconds an object is written by several controllers.
 	races = 3
 )
@@ -27,7 +28,7 @@ type Retries struct {
 
 	mutex sync.Mutex
 	of    map[ctrl.Request]conflicts
-	// swept is when those were dropped the last time of which nothing was heard any more.
+	// swept is when outdated entries were dropped the last time.
 	swept time.Time
 }
 
@@ -58,7 +59,7 @@ func (r *Retries) pause(request ctrl.Request) time.Duration {
 	}
 	over := func(c conflicts) bool { return now.Sub(c.at) >= 2*maxConflictRetry }
 	if now.Sub(r.swept) >= 2*maxConflictRetry {
-		// Of an object that no longer exists there is no other result.
+		// An object that no longer exists has no other result that would drop its entry.
 		maps.DeleteFunc(r.of, func(_ ctrl.Request, c conflicts) bool { return over(c) })
 		r.swept = now
 	}
