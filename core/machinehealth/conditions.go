@@ -61,7 +61,7 @@ func (s *round) setConditions(t *target, status *clusterv1.MachineStatus) {
 	setOlder(status)
 }
 
-// succeededCondition is what a healthy Machine says.
+// succeededCondition is the condition of a healthy Machine.
 func succeededCondition() metav1.Condition {
 	return conditions.True(clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineHealthCheckSucceededReason, healthyMessage)
 }
@@ -74,7 +74,7 @@ func withdraw(status *clusterv1.MachineStatus) {
 	}
 }
 
-// abandon takes from the status of a Machine what no policy says any more.
+// abandon removes from the status of a Machine what no policy sets any more.
 func abandon(status *clusterv1.MachineStatus) {
 	withdraw(status)
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)

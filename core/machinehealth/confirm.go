@@ -22,7 +22,7 @@ const (
 	// liveReadTTL is for how long a Machine is judged by what was read of its Node, unless the cache has another version before, and
 	// how soon a read is repeated that has failed.
 	liveReadTTL = time.Minute
-	// unreadAfter is how long a read may take until an event and a condition say so. It is more than the timeout of one request.
+	// unreadAfter is how long a read may take until an event and a condition report it. It is more than the timeout of one request.
 	unreadAfter = 15 * time.Second
 )
 
@@ -62,7 +62,7 @@ type liveRead struct {
 	err         error
 	// failed is why the read before this one has failed.
 	failed error
-	// recorded means that an event says that the Node cannot be read; used that this round needs the answer.
+	// recorded means that an event was recorded that the Node cannot be read; used that this round needs the answer.
 	recorded, used bool
 }
 

@@ -60,7 +60,7 @@ func (s *round) countHeld() {
 	}
 }
 
-// holds reports whether an unhealthy Machine is not marked for remediation now. A MachineSet decides that itself, and says so: it is asked.
+// holds reports whether an unhealthy Machine is not marked for remediation now. A MachineSet decides and reports that itself.
 // Nothing else knows of a freeze: neither another owner, such as a control plane, nor external remediation.
 func (s *round) holds(t *target, by *check) bool {
 	return s.frozen.Active() && (by.Spec.Remediation.TemplateRef.IsDefined() || !ofMachineSet(t.Machine))

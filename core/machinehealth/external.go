@@ -105,7 +105,7 @@ func requested(c *metav1.Condition) bool {
 }
 
 // request creates the request for a Machine, named as the Machine, which owns it, unless one that was created before is still there: what
-// that has come to is its controller's to say.
+// that has come to is its controller's to report.
 func (r *Reconciler) request(
 	ctx context.Context,
 	s *round,

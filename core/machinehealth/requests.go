@@ -105,7 +105,7 @@ func (q *requests) start(gvk schema.GroupVersionKind, kind *requestKind) {
 	go q.await(q.ctx, kind)
 }
 
-// handler calls gone for what may be a request that has to be created again. What its controller says of it enqueues nothing.
+// handler calls gone for what may be a request that has to be created again. What its controller reports of it enqueues nothing.
 func (q *requests) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
@@ -176,7 +176,7 @@ func (r *Reconciler) inCache(ctx context.Context, s *round, t *target, by *check
 	return err == nil && ownedBy(found, t.Machine), true, client.IgnoreNotFound(err)
 }
 
-// recordUnwatched says on MachineHealthChecks whose requests are not watched that they are not, and why.
+// recordUnwatched reports on MachineHealthChecks whose requests are not watched why they are not.
 func (r *Reconciler) recordUnwatched(s *round) {
 	for _, c := range s.checks {
 		if !c.own || !c.Spec.Remediation.TemplateRef.IsDefined() {

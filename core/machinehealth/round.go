@@ -49,7 +49,7 @@ type round struct {
 
 	// targets are the Machines that something is to be concluded of.
 	targets []*target
-	// abandoned are Machines that no policy is for, and that still say what one has concluded.
+	// abandoned are Machines that no policy is for, and that still have the conditions of one.
 	abandoned []*clusterv1.Machine
 	// liveReads are the reads of Nodes for the Machines of the Cluster.
 	liveReads map[types.UID]*liveRead
@@ -90,7 +90,7 @@ type target struct {
 	unread string
 	// requestGone means that its request of external remediation, which was created, is missing in the cache.
 	requestGone bool
-	// external is what the condition ExternallyRemediated is to say; nil to leave it.
+	// external is the condition ExternallyRemediated to set; nil to leave it.
 	external *metav1.Condition
 	// externalDone means that the condition ExternallyRemediated is to go, since the request has gone.
 	externalDone bool

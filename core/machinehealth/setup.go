@@ -136,7 +136,7 @@ func (r *Reconciler) ofCheck(object client.Object) (client.ObjectKey, time.Durat
 	return client.ObjectKey{Namespace: found.Namespace, Name: found.Spec.ClusterName}, 0, true
 }
 
-// ofMachine is the Cluster of a Machine, if there is anything to judge by, or the Machine still says what an earlier process has
+// ofMachine is the Cluster of a Machine, if there is anything to judge by, or the Machine still has what an earlier process has
 // concluded.
 func (r *Reconciler) ofMachine(object client.Object) (client.ObjectKey, time.Duration, bool) {
 	found, ok := object.(*clusterv1.Machine)

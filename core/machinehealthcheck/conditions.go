@@ -31,7 +31,7 @@ const (
 	// RemoteConnectionProbe of the Cluster.
 	NodesUnreadableReason = "NodesUnreadable"
 	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are not handed over, since nothing may be replaced: see
-	// the condition RemediationAllowed of the Cluster. MachineSets are asked all the same, and say it themselves.
+	// the condition RemediationAllowed of the Cluster. MachineSets are asked anyway, and report it themselves.
 	FrozenReason = "Frozen"
 	// RefusedReason is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
 	RefusedReason = "RefusedByAPIServer"

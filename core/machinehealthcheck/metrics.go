@@ -30,7 +30,7 @@ type heldChecks struct {
 	checks map[types.NamespacedName]bool
 }
 
-// set has the metric say that a MachineHealthCheck holds n Machines back; none when n is 0.
+// set sets the number of Machines that a MachineHealthCheck holds back; 0 removes it.
 func (h *heldChecks) set(key types.NamespacedName, reason string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +48,7 @@ func (h *heldChecks) set(key types.NamespacedName, reason string, n int) {
 	heldMachines.WithLabelValues(key.Namespace, key.Name, reason).Set(float64(n))
 }
 
-// measure sets the metric by what the conditions say. Until there is a result for a spec that has changed, it stays.
+// measure sets the metric by the conditions. Until there is a result for a spec that has changed, it stays.
 func (s *scope) measure() {
 	c := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	switch {

@@ -51,7 +51,7 @@ func (u *unconfirmed) known(set types.NamespacedName) map[types.UID]doubt {
 	return u.of[set]
 }
 
-// addDoubts says of the candidates which of them could not be confirmed at an earlier turn, and asks again where it is time. unhealthy are
+// addDoubts marks those of the candidates that could not be confirmed at an earlier turn, and asks again where it is time. unhealthy are
 // their Machines.
 func (r *Reconciler) addDoubts(s *scope, candidates []remediation.Candidate, unhealthy []*clusterv1.Machine) {
 	known, kept := r.unconfirmed.known(s.Key()), map[types.UID]doubt{}

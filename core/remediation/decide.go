@@ -217,7 +217,7 @@ func (in *Input) blocksTemplate(v Result) Blocker {
 	return Blocker{}
 }
 
-// RetryOverdue is how long after its decision the others say of a retry that it is not created.
+// RetryOverdue is how long after its decision the others report of a retry that it is not created.
 const RetryOverdue = 10 * time.Minute
 
 // blocksPending is what a retry that has neither come up nor failed has against another one. Nothing but its creation, or that none is

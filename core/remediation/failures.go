@@ -25,7 +25,7 @@ type Retries struct {
 	Failed int
 	// SameWay means that all of them failed for one reason.
 	SameWay bool
-	// Reason and Message say how the last one failed.
+	// Reason and Message are those of the last failure.
 	Reason, Message string
 }
 

@@ -35,7 +35,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of the program that ended by itself or was told to.
+// run returns the exit code of the program that ended by itself or was asked to.
 func run(argv []string, signals <-chan os.Signal) (int, error) {
 	for {
 		before, err := look(argv[0])

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Older says under which type a condition appears to clients of the API version v1beta1.
+// Older maps a condition to the type under which it appears to clients of the API version v1beta1.
 type Older struct {
 	// Type is the type of the condition as of v1beta2.
 	Type string

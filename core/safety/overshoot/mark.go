@@ -38,7 +38,7 @@ func (r *Reconciler) freeze(ctx context.Context, object client.Object, numbers N
 	return nil
 }
 
-// unfreeze removes the label, whatever has set it. why says what asked for it; byHand means that it was a user.
+// unfreeze removes the label, whatever has set it. why is what asked for it; byHand means that it was a user.
 func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand bool, why string) error {
 	was, _ := r.Guard.self(object)
 	if err := r.mark(ctx, object, func(labels, annotations map[string]string) {

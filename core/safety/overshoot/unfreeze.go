@@ -56,7 +56,7 @@ func (r *Reconciler) deploymentOf(ctx context.Context, set client.Object) (*clus
 	return nil, nil
 }
 
-// refer takes the annotation from a set whose deployment is frozen, and says where it belongs. What a user has frozen the set itself by
+// refer takes the annotation from a set whose deployment is frozen, and reports where it belongs. What a user has frozen the set itself by
 // goes as asked, so that it is frozen with its deployment alone.
 func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment string) error {
 	if err := r.mark(ctx, object, func(labels, annotations map[string]string) {

@@ -34,8 +34,8 @@ func Measured(classify func(action string, err error) error) func(*middleware.St
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(measure, middleware.After) }
 }
 
-// Classify is for services that launch nothing, STS and SQS: it tells throttles, refused credentials and other refusals by their code and
-// status. All else is of class Unknown.
+// Classify is for services that launch nothing, STS and SQS: it distinguishes throttles, refused credentials and other refusals by their
+// code and status. All else is of class Unknown.
 func Classify(action string, err error) error {
 	var api smithy.APIError
 	var answer *smithyhttp.ResponseError

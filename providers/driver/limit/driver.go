@@ -24,7 +24,7 @@ func Driver[M driver.Object](d driver.Driver[M], l *Limiter) driver.Driver[M] {
 	return limited
 }
 
-// limitedDriver names each method of Driver, so that a new one is not passed on without a limit by mistake.
+// limitedDriver names each method of Driver, so that a new one is not passed on without a limit.
 type limitedDriver[M driver.Object] struct {
 	driver  driver.Driver[M]
 	limiter *Limiter

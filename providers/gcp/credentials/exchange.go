@@ -41,8 +41,8 @@ const cloudPlatform = "https://www.googleapis.com/auth/cloud-platform"
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 1 << 20
 
-// exchanger asks Google Cloud for tokens. golang.org/x/oauth2/google could as well, but its errors do not tell a refusal from an outage,
-// and it calls whatever address a file of credentials names.
+// exchanger asks Google Cloud for tokens. golang.org/x/oauth2/google could as well, but its errors do not distinguish a refusal from an
+// outage, and it calls whatever address a file of credentials names.
 type exchanger struct {
 	Endpoints
 	client *http.Client

@@ -156,7 +156,7 @@ func imageOf(spec *infrav1.GCPMachineSpec) string {
 }
 
 // metadataOf are those of the spec and the bootstrap data, where cloud-init and Ignition look for it. What is no text, because it was
-// compressed, is handed over in base64, and the instance is told so.
+// compressed, is handed over in base64, with an item that names this encoding.
 func metadataOf(spec *infrav1.GCPMachineSpec, userData []byte) *metadata {
 	m := &metadata{}
 	for _, key := range slices.Sorted(maps.Keys(spec.Metadata)) {
