@@ -54,9 +54,9 @@ func healthy(t *testing.T, c client.Client, name string) func() bool {
 	}
 }
 
-// TestADeletionGoesOnInAFreeze: a Machine that was being deleted before its Cluster was frozen is finished meanwhile, and another one is
+// TestADeletionContinuesInAFreeze: a Machine that was being deleted before its Cluster was frozen is finished meanwhile, and another one is
 // created for it. One that is unhealthy is not replaced, although nothing but the freeze is in its way.
-func TestADeletionGoesOnInAFreeze(t *testing.T) {
+func TestADeletionContinuesInAFreeze(t *testing.T) {
 	const hook = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/test"
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)

@@ -51,7 +51,7 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g.Eventually(func() error {
 		tried++
 		return identity.Create(ctx, tokenOf("kube-system", fmt.Sprintf("bootstrap-token-try%d", tried)))
-	}).WithTimeout(time.Minute).Should(refused, "a token for the account of somebody else")
+	}).WithTimeout(time.Minute).Should(refused, "a token for another account")
 	theirs := tokenOf("kube-system", "bootstrap-token-theirs")
 	g.Expect(admin.Create(ctx, theirs)).To(Succeed())
 	read := theirs.DeepCopy()
@@ -85,7 +85,7 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 		"a Secret of another namespace":        &corev1.Secret{ObjectMeta: meta("default")},
 		"a Secret of another kind":             &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-opaque", Labels: theirs.Labels}},
 		"a token that kubeadm's roles are for": bootstrapToken("kubeadm", "system:bootstrappers:kubeadm:default-node-token"),
-		"a group of somebody else's that ends in :join": bootstrapToken("within",
+		"a foreign group that ends in :join": bootstrapToken("within",
 			"system:bootstrappers:cloud-config,system:bootstrappers:join,"+nodeaccess.RequestGroup),
 		"the same behind one of ours": bootstrapToken("behind",
 			nodeaccess.Names{Hash: "0123456789abcdef0123"}.DownloadGroup()+",system:bootstrappers:kubeadm:default-node-token"),

@@ -143,7 +143,7 @@ func TestTheRealKubeletRefusesAnonymousRequests(t *testing.T) {
 	for _, path := range []string{"/logs/", "/exec/a/b/c", "/metrics", "/healthz", "/configz"} {
 		g.Expect(get(path)).To(Equal(http.StatusUnauthorized), path)
 	}
-	g.Expect(get("/pods", ca.user("somebody"))).To(Equal(http.StatusForbidden), "to be known is not to be allowed")
+	g.Expect(get("/pods", ca.user("known"))).To(Equal(http.StatusForbidden), "authenticated is not authorized")
 	g.Expect(get("/pods", newAuthority(t).user("reader"))).To(Equal(http.StatusUnauthorized), "of another authority")
 	g.Expect(admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubelet-test-reader"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},

@@ -122,7 +122,7 @@ func TestProbesAfterOneThatFailed(t *testing.T) {
 
 	p.down.Store(true)
 	p.Expect(p.pass(10*time.Second, time.Second)).To(HaveLen(1))
-	p.Expect(p.unanswered()).To(BeZero(), "nobody had asked before")
+	p.Expect(p.unanswered()).To(BeZero(), "there was no earlier request")
 	p.Expect(p.pass(5*time.Second, 500*time.Millisecond)).To(HaveLen(2), "after one second, and two")
 	p.down.Store(false)
 	p.pass(5*time.Second, 500*time.Millisecond)
@@ -147,7 +147,7 @@ func TestAProbeThatHangs(t *testing.T) {
 	p.Eventually(p.clock.HasWaiters).Should(BeTrue())
 	p.Expect(p.unanswered()).To(Equal(answers), "it may have been sent a moment ago")
 	p.clock.Step(answerTimeout)
-	p.Eventually(p.unanswered).Should(Equal(answerTimeout), "it counts from the question, not from the answer before: ten seconds in which nobody asked")
+	p.Eventually(p.unanswered).Should(Equal(answerTimeout), "it counts from the request, not from the last answer: ten seconds without a request")
 	_, why := p.Unanswered(p.key)
 	p.Expect(why).To(ContainSubstring("not answered"))
 	p.held.Store(nil)

@@ -48,7 +48,7 @@ func TestDialsKeepTheirDistance(t *testing.T) {
 			for _, delay := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 				g.Eventually(clock.HasWaiters).Should(BeTrue())
 				g.Eventually(secrets.begun.Load).Should(Equal(before))
-				g.Consistently(secrets.begun.Load, "300ms").Should(Equal(before), "nobody dials before it is time")
+				g.Consistently(secrets.begun.Load, "300ms").Should(Equal(before), "nothing dials before it is time")
 				clock.Step(delay + delay/5)
 				before++
 			}

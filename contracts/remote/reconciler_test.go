@@ -73,13 +73,13 @@ func TestAClusterThatReplacesAnother(t *testing.T) {
 			g.Expect(readinessChanged().Update(event.UpdateEvent{ObjectOld: first, ObjectNew: second})).To(BeTrue())
 			reconcile()
 			g.Eventually(reason).Should(Equal(test.reason))
-			g.Eventually(notices).Should(Receive(Equal(key)), "whoever has used the first connection for the second Cluster looks again")
+			g.Eventually(notices).Should(Receive(Equal(key)), "users of the first connection for the second Cluster reconcile again")
 		})
 	}
 }
 
-// TestTheEndOfAConnectionIsNoticed: whoever waits for an answer over a connection waits in vain once that was ended because the Cluster is
-// gone, or another manager's.
+// TestTheEndOfAConnectionIsNoticed: no answer comes over a connection that was ended because the Cluster is gone, or another
+// manager's.
 func TestTheEndOfAConnectionIsNoticed(t *testing.T) {
 	for name, end := range map[string]func(client.Client, *clusterv1.Cluster) error{
 		"gone": func(home client.Client, cluster *clusterv1.Cluster) error { return home.Delete(t.Context(), cluster) },

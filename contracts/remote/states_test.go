@@ -73,7 +73,7 @@ func TestSecretsOfKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestSuspicions: of a connection that is handed out, and has not ended, each request without an answer that nobody has given up is one.
+// TestSuspicions: of a connection that is in use, and has not ended, each unanswered request that its caller has not cancelled is one.
 func TestSuspicions(t *testing.T) {
 	open, over := make(chan struct{}), make(chan struct{})
 	close(over)

@@ -40,10 +40,10 @@ func TestPausedOfAllKinds(t *testing.T) {
 	g.Expect(rolling).To(HaveField("Status", metav1.ConditionFalse))
 }
 
-// TestFailureOfTheOlderContract: the newer one has no failures for good.
+// TestFailureOfTheOlderContract: the newer one has no permanent failures.
 func TestFailureOfTheOlderContract(t *testing.T) {
 	type failure = func(*unstructured.Unstructured) (reason, message string, err error)
-	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"failureReason": "Broken", "failureMessage": "for good"}}}
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"failureReason": "Broken", "failureMessage": "permanently"}}}
 	for name, of := range map[string]func(version.Contract) failure{
 		"infracluster": func(c version.Contract) failure { return infracluster.At(c).Failure },
 		"controlplane": func(c version.Contract) failure { return controlplane.At(c).Failure },
@@ -52,7 +52,7 @@ func TestFailureOfTheOlderContract(t *testing.T) {
 			g := NewWithT(t)
 			reason, message, err := of(version.V1Beta1)(obj)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect([]string{reason, message}).To(Equal([]string{"Broken", "for good"}))
+			g.Expect([]string{reason, message}).To(Equal([]string{"Broken", "permanently"}))
 			reason, message, err = of(version.V1Beta2)(obj)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(reason + message).To(BeEmpty())

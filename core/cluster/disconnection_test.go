@@ -31,10 +31,10 @@ func TestProbeNamesServerAndCause(t *testing.T) {
 		server string
 		want   []string
 	}{
-		"nobody listens": {"https://" + closed, []string{"at " + closed, "connection refused"}},
-		"no such host":   {"https://no-such-host.invalid:6443", []string{"at no-such-host.invalid:6443", "no-such-host.invalid"}},
-		"a proxy fails":  {broken.URL, []string{"HTTP status 502", "at " + strings.TrimPrefix(broken.URL, "http://")}},
-		"it refuses us":  {refusing.URL, []string{"does not accept the credentials", "at " + strings.TrimPrefix(refusing.URL, "http://"), "asked for the client to provide credentials"}},
+		"nothing listens": {"https://" + closed, []string{"at " + closed, "connection refused"}},
+		"no such host":    {"https://no-such-host.invalid:6443", []string{"at no-such-host.invalid:6443", "no-such-host.invalid"}},
+		"a proxy fails":   {broken.URL, []string{"HTTP status 502", "at " + strings.TrimPrefix(broken.URL, "http://")}},
+		"it refuses us":   {refusing.URL, []string{"does not accept the credentials", "at " + strings.TrimPrefix(refusing.URL, "http://"), "asked for the client to provide credentials"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := core.Namespace(t)

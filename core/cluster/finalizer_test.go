@@ -153,7 +153,7 @@ func reconcile(t *testing.T, r *cluster.Reconciler, c *clusterv1.Cluster) (resul
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
-			t.Fatalf("the reconciler went on to what it should leave alone: %v", p)
+			t.Fatalf("the reconciler continued with what it should leave alone: %v", p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

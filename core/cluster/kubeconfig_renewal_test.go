@@ -87,7 +87,7 @@ func TestACoreThatIsBehind(t *testing.T) {
 		},
 	})
 	_, err = reconcile(t, r, c)
-	g.Expect(err).NotTo(HaveOccurred(), "whoever was faster has it")
+	g.Expect(err).NotTo(HaveOccurred(), "the faster writer has it")
 	after := eventuallySecret(t, namespace, func(Gomega, *corev1.Secret) {})
 	g.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
 }

@@ -129,8 +129,8 @@ func TestAKubeconfigIsMadeFromTheAuthority(t *testing.T) {
 	eventuallySecret(t, namespace, func(g Gomega, s *corev1.Secret) { g.Expect(s.UID).NotTo(Equal(made.UID)) })
 }
 
-// TestTheKubeconfigOfSomebodyElseStays: one that a user has created, and one of a control plane provider.
-func TestTheKubeconfigOfSomebodyElseStays(t *testing.T) {
+// TestAForeignKubeconfigStays: one that a user has created, and one of a control plane provider.
+func TestAForeignKubeconfigStays(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
 	ca := authority(t, namespace)
@@ -153,7 +153,7 @@ func TestTheKubeconfigOfSomebodyElseStays(t *testing.T) {
 		g.Expect(message(c, "RemoteConnectionProbe")).To(ContainSubstring("Secret c-kubeconfig does not exist"))
 	})
 	after := eventuallySecret(t, namespace, func(Gomega, *corev1.Secret) {})
-	g.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "what nobody owns is the user's, though it is due")
+	g.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "one without an owner is the user's, though it is due")
 	err = core.Client.Get(t.Context(), client.ObjectKeyFromObject(kubeconfigOf(provided.Namespace)), &corev1.Secret{})
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	g.Expect(err).To(HaveOccurred(), "the control plane provider makes it")

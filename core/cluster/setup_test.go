@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheEndOfWhatNothingElseStandsFor: a Cluster that is being deleted waits for the deletion of an owner, or of what has none. One that
-// has only the name of the owner, and may be of another Cluster, stands for nothing.
+// has only the name of the owner, and may be of another Cluster, proves nothing.
 func TestTheEndOfWhatNothingElseStandsFor(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
@@ -28,12 +28,12 @@ func TestTheEndOfWhatNothingElseStandsFor(t *testing.T) {
 		uid  types.UID
 		want int
 	}{
-		"its MachineDeployment is there":          {"MachineDeployment", "d", 0},
-		"its MachineSet is there":                 {"MachineSet", "s", 0},
-		"another MachineDeployment has the name":  {"MachineDeployment", "past", 1},
-		"another MachineSet has the name":         {"MachineSet", "past", 1},
-		"it is of a control plane, nobody else's": {"Plane", "p", 1},
-		"nothing controls it":                     {"", "", 1},
+		"its MachineDeployment is there":         {"MachineDeployment", "d", 0},
+		"its MachineSet is there":                {"MachineSet", "s", 0},
+		"another MachineDeployment has the name": {"MachineDeployment", "past", 1},
+		"another MachineSet has the name":        {"MachineSet", "past", 1},
+		"it is of a control plane alone":         {"Plane", "p", 1},
+		"nothing controls it":                    {"", "", 1},
 	} {
 		meta := metav1.ObjectMeta{Namespace: "ns", Name: "n"}
 		if test.kind != "" {

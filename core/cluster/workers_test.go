@@ -103,7 +103,7 @@ func TestStandaloneMachines(t *testing.T) {
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, "WorkerMachinesReady")).To(Equal("False/NotReady"))
 		g.Expect(message(c, "WorkerMachinesReady")).To(HavePrefix("* Machine worker: "))
-		g.Expect(condition(c, "WorkerMachinesUpToDate")).To(Equal("True/NoReplicas"), "nobody has compared it with a template")
+		g.Expect(condition(c, "WorkerMachinesUpToDate")).To(Equal("True/NoReplicas"), "it was not compared with a template")
 		g.Expect(message(c, "ControlPlaneMachinesReady")).To(HavePrefix("* Machine control-plane: "))
 		g.Expect(c.Status.Workers.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		g.Expect(c.Status.ControlPlane.Replicas).To(HaveValue(BeEquivalentTo(1)))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestBlockedByABudgetUntilItLetsGo(t *testing.T) {
+func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")
@@ -48,8 +48,8 @@ func TestBlockedByABudgetUntilItLetsGo(t *testing.T) {
 	})
 }
 
-// TestABudgetThatLetsGoIsNoticedByEvent stops the clock, so that no retry by time can be what does it.
-func TestABudgetThatLetsGoIsNoticedByEvent(t *testing.T) {
+// TestABudgetThatAllowsEvictionIsNoticedByEvent stops the clock, so that no retry by time can be what does it.
+func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(time.Now()))
 	w.pod("a")
 	w.pod("b")

@@ -68,7 +68,7 @@ func TestAFightOverTheCordonIsReported(t *testing.T) {
 	w.g.Expect(w.step().Message).To(ContainSubstring("another client uncordons Node " + w.node.Name + " each time it is cordoned"))
 	w.g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons))
 	w.eventually(func(g Gomega) {
-		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nobody has to wake it")
+		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nothing has to wake it")
 		g.Expect(w.step().Message).NotTo(ContainSubstring("somebody"))
 	})
 }
@@ -95,7 +95,7 @@ func TestACordonThatIsUndoneBeforeItIsSeen(t *testing.T) {
 		g.Expect(w.step().Message).To(ContainSubstring("another client uncordons Node " + w.node.Name + " each time it is cordoned"))
 	})
 	w.eventually(func(g Gomega) {
-		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nobody has to wake it")
+		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nothing has to wake it")
 	})
 }
 

@@ -61,7 +61,7 @@ func TestForcedPlanLeavesVolumes(t *testing.T) {
 	f.listed = false
 	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).done()).To(BeFalse())
 	p = makeForcedPlan(f, circumstances{now: start.Add(time.Minute), daemonSets: lookup})
-	g.Expect(p.next).To(BeZero(), "a deadline that has passed wakes nobody")
+	g.Expect(p.next).To(BeZero(), "a deadline that has passed wakes nothing")
 }
 
 func TestForcedPlanEndsInAnyCase(t *testing.T) {

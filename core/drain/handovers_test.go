@@ -131,7 +131,7 @@ func TestHandover(t *testing.T) {
 		now: start, pods: podMap(pod), volumes: onNode("a"), detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second,
 		evicted: func(*Pod) bool { return false }, elsewhere: func(string) bool { return attachedElsewhere }, exists: func(string) bool { return true },
 	}
-	g.Expect(handover.Move(nil, s.state())).To(BeEmpty(), "nobody has asked the pod to end")
+	g.Expect(handover.Move(nil, s.state())).To(BeEmpty(), "the pod was not evicted")
 	s.evicted = func(*Pod) bool { return true }
 	h := handover.Move(nil, s.state())
 	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Leaving, Deadline: start.Add(2 * time.Minute)}))

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestADrainGoesOnSoonAfterAnOutage cuts the watches of a drain and keeps the API server out of reach for a while.
-func TestADrainGoesOnSoonAfterAnOutage(t *testing.T) {
+// TestADrainContinuesSoonAfterAnOutage cuts the watches of a drain and keeps the API server out of reach for a while.
+func TestADrainContinuesSoonAfterAnOutage(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })

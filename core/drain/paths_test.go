@@ -268,7 +268,7 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 	target := w.target()
 	w.drainer.Forget(request.Key)
 	w.drainer.ForgetCluster(request.Cluster)
-	w.g.Expect(target.attachments.known()).To(BeTrue(), "the other drain goes on")
+	w.g.Expect(target.attachments.known()).To(BeTrue(), "the other drain continues")
 	w.drainer.Forget(w.request(second).Key)
 	w.g.Expect(target.attachments.copied).To(BeNil())
 	_, targets := w.kept()

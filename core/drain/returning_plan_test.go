@@ -150,7 +150,7 @@ func (s *storm) pod(of types.UID) *Pod {
 	return pod
 }
 
-// tick evicts what is due and replaces it, and lets go what has ended.
+// tick evicts what is due and replaces it, and removes what has ended.
 func (s *storm) tick(grace time.Duration) *plan {
 	d := s.drain
 	c := circumstances{now: s.now, daemonSets: lookup, returning: d.returning, budgeted: noBudget}
@@ -260,7 +260,7 @@ func TestOwnersOfPods(t *testing.T) {
 		"of a kind that is none":              {of("Set\nDeployment", "web", ""), "the controller of pod ns/web-5d9c-x7"},
 		"of a kind without end":               {of(strings.Repeat("K", 100000), "web", ""), "the controller of pod ns/web-5d9c-x7"},
 		"of a name that is none":              {of("Job", "a; all is well", ""), "the controller of pod ns/web-5d9c-x7"},
-		"of nobody":                           {bare("agent", ""), "Pod ns/agent"},
+		"without an owner":                    {bare("agent", ""), "Pod ns/agent"},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(ownerOf(test.pod).name).To(Equal(test.want)) })
 	}

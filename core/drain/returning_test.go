@@ -99,7 +99,7 @@ func (w *world) pass(fake *clocktesting.FakeClock, replicas, most int) {
 	w.t.Fatalf("The drain has not ended: %s", w.step().Message)
 }
 
-func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
+func TestADrainContinuesWithoutPodsThatReturn(t *testing.T) {
 	const replicas = 2
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
@@ -130,9 +130,9 @@ func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
 	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "nor one that is bound to the Node")
 }
 
-// TestADrainGoesOnWithoutPodsWhoseBudgetHasGrantedEachReplica: the budget has granted its evictions, so they count as returning like any
+// TestADrainContinuesWithoutPodsWhoseBudgetHasGrantedEachReplica: the budget has granted its evictions, so they count as returning like any
 // other.
-func TestADrainGoesOnWithoutPodsWhoseBudgetHasGrantedEachReplica(t *testing.T) {
+func TestADrainContinuesWithoutPodsWhoseBudgetHasGrantedEachReplica(t *testing.T) {
 	const replicas = 2
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)

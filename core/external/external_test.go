@@ -88,11 +88,11 @@ func TestOwn(t *testing.T) {
 		want   []string
 		other  bool
 	}{
-		{"nobody's", nil, []string{"machine"}, false},
+		{"without an owner", nil, []string{"machine"}, false},
 		{"its MachineSet's", []metav1.OwnerReference{set}, []string{"machine"}, false},
 		{"with a second owner", []metav1.OwnerReference{user}, []string{"user", "machine"}, false},
 		{"already owned", []metav1.OwnerReference{mine}, []string{"machine"}, false},
-		{"somebody else's", []metav1.OwnerReference{other}, nil, true},
+		{"another's", []metav1.OwnerReference{other}, nil, true},
 		{"another MachineSet's", []metav1.OwnerReference{otherSet}, nil, true},
 		{"another MachineSet's that does not control it", []metav1.OwnerReference{seen}, []string{"machine"}, false},
 		{"an earlier Machine's of that name", []metav1.OwnerReference{earlier}, nil, true},

@@ -25,8 +25,8 @@ import (
 	"millwright.dev/core/external"
 )
 
-// slowCache has all objects of a kind, and keeps whoever waits until it has them waiting for ever: waiting is by polling, and a deletion
-// may come before the next poll.
+// slowCache has all objects of a kind, but a wait for its sync never returns: waiting is by polling, and a deletion may come before the
+// next poll.
 type slowCache struct {
 	cache.Cache
 	reader   client.Reader
@@ -60,8 +60,8 @@ func (c startedController) Watch(source source.TypedSource[reconcile.Request]) e
 	return source.Start(c.ctx, c.queue)
 }
 
-// TestWhatWasReadIsWatched: whoever has read an object and waits for its end is woken by that, however soon it comes after the first
-// reading of the kind.
+// TestWhatWasReadIsWatched: a reconciler that has read an object and waits for its end is enqueued by that, however soon it comes after the
+// first read of the kind.
 func TestWhatWasReadIsWatched(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -273,7 +273,7 @@ func TestAKindThatComesAndGoes(t *testing.T) {
 		{name: "with a newer version", does: func() { p.serve("v1", "v2") }, see: "v2 third"},
 		{name: "without the older version", does: func() { p.serve("v2"); p.change("v2", "fourth") }, see: "v2 fourth"},
 		{name: "back to the older version", does: func() { p.serve("v1"); p.change("v1", "fifth") }, see: "v1 fifth"},
-		{name: "uninstalled while nobody asks", does: p.uninstall, see: "v1 fifth", gone: 1, quiet: true},
+		{name: "uninstalled without a caller", does: p.uninstall, see: "v1 fifth", gone: 1, quiet: true},
 		{name: "installed with the newer version alone", does: func() { p.install("v2", "sixth") }, see: "v2 sixth"},
 		{name: "another version is not served any more", does: func() { p.serveNot("v1", "v2") }, see: "v2 sixth"},
 		{name: "its version is not served any more", does: func() { p.serveNot("v2", "v1") }, see: notServed("v2", "v1"), gone: 1},

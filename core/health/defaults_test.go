@@ -85,7 +85,7 @@ func TestJudgeByDefaults(t *testing.T) {
 		"not Ready for less":               {facts(ready("False", 9*time.Minute)), Pending, time.Minute},
 		"Unknown":                          {facts(ready("Unknown", 10*time.Minute)), Unhealthy, 0},
 		"a deadlock":                       {facts(node("KernelDeadlock", "True", 10*time.Minute)), Unhealthy, 0},
-		"a detector that cannot tell":      {facts(node("KernelDeadlock", "Unknown", time.Hour)), Healthy, 0},
+		"a detector with no result":        {facts(node("KernelDeadlock", "Unknown", time.Hour)), Healthy, 0},
 		"pressure that no flag names":      {facts(node("PIDPressure", "True", time.Hour)), Healthy, 0},
 		"created too long ago":             {facts(nodeless(20 * time.Minute)), Unhealthy, 0},
 		"gone":                             {facts(deleted), Pending, 10 * time.Minute},

@@ -29,8 +29,8 @@ func failedWith(reason, message string) func(*Facts) {
 	}
 }
 
-// TestWhatIsLostForGoodWaitsForNoGrace: Nodes that have yet to report do not bring an instance back.
-func TestWhatIsLostForGoodWaitsForNoGrace(t *testing.T) {
+// TestWhatIsLostPermanentlyWaitsForNoGrace: Nodes that have yet to report do not bring an instance back.
+func TestWhatIsLostPermanentlyWaitsForNoGrace(t *testing.T) {
 	got := Judge(policy(), facts(terminated, func(f *Facts) { f.NotBefore = now.Add(time.Hour) }))
 	NewWithT(t).Expect(got.State).To(Equal(Unhealthy))
 }

@@ -169,7 +169,7 @@ func TestPureConditions(t *testing.T) {
 		"no Node yet":                {[]func(*scope){withoutNode, noLink, proven}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for a Node with the provider ID id"}},
 		"no Node yet, and where to look": {[]func(*scope){withoutNode, noLink, proven, func(s *scope) { s.bootstrap.ref.Kind, s.bootstrap.ref.Name = "Boot", "b" }}, map[string]string{
 			"NodeReady": "Unknown/InspectionFailed Waiting for a Node with the provider ID id. If none comes, see the conditions of Boot b"}},
-		"an ID that nobody reports":   {[]func(*scope){withoutNode, func(s *scope) { s.infrastructure.object = external.Object{} }, unprovisioned, noLink}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for Infra m to report the provider ID"}},
+		"an ID that is not reported":  {[]func(*scope){withoutNode, func(s *scope) { s.infrastructure.object = external.Object{} }, unprovisioned, noLink}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for Infra m to report the provider ID"}},
 		"an unproven ID, and it goes": {[]func(*scope){withoutNode, func(s *scope) { s.infrastructure.object = external.Object{} }, unprovisioned, noLink, leaving}, map[string]string{"NodeReady": "Unknown/NodeDoesNotExist"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,5 +258,5 @@ func TestPureSync(t *testing.T) {
 	g.Expect(judged(since("NodeNotHealthy")).neverSynced()).To(BeFalse())
 	edited := judged(since("NodeSyncFailed"))
 	edited.Original.Status.Conditions[0].Message = "Labels, annotations and taints of Node n cannot be written since everZ: before"
-	g.Expect(edited.syncFailedSince()).To(Equal(noon), "somebody has edited it")
+	g.Expect(edited.syncFailedSince()).To(Equal(noon), "a user has edited it")
 }

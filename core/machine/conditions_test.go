@@ -153,7 +153,7 @@ func TestReadinessGates(t *testing.T) {
 	g.Expect(s.readyCondition().Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(s.readyCondition().Message).To(ContainSubstring("* Degraded: a disk has failed"))
 	meta.RemoveStatusCondition(&m.Status.Conditions, "Degraded")
-	g.Expect(s.readyCondition().Status).To(Equal(metav1.ConditionUnknown), "a gate that nobody reports on")
+	g.Expect(s.readyCondition().Status).To(Equal(metav1.ConditionUnknown), "a gate that nothing reports on")
 }
 
 func TestRemaining(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 )
 
 // TestTheEndOfAControlPlaneWakesThoseThatWaitForIt: a Machine that is being deleted waits for a target cluster that does not answer only as
-// long as that has a control plane. One without finalizers goes at once: nobody sees it being deleted.
+// long as that has a control plane. One without finalizers is gone at once, without being seen in deletion.
 func TestTheEndOfAControlPlaneWakesThoseThatWaitForIt(t *testing.T) {
 	plane := &unstructured.Unstructured{}
 	plane.SetAPIVersion("controlplane.example.com/v1")
@@ -44,7 +44,7 @@ func TestTheEndOfAControlPlaneWakesThoseThatWaitForIt(t *testing.T) {
 		want  int
 	}{
 		"gone, as it was when it began to go": {deleting, deleted, 1},
-		"gone, nobody has seen it going":      {plane, deleted, 1},
+		"gone, not seen in deletion":          {plane, deleted, 1},
 		"going":                               {deleting, updated, 1},
 		"changed":                             {plane, updated, 0},
 	} {

@@ -56,7 +56,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 			core.Restart(t)
 			died = crash(crashes)
 		case <-time.After(pollInterval):
-			everything.letGo()
+			everything.release()
 		}
 	}
 	t.Logf("The core has died %d times", crashes)
@@ -100,8 +100,8 @@ func allGone(fixtures []*fixture) bool {
 	return true
 }
 
-// letGo simulates the holders of a deletion: each releases it when the Machine reports that it waits for it.
-func (f *fixture) letGo() {
+// release simulates the holders of a deletion: each releases it when the Machine reports that it waits for it.
+func (f *fixture) release() {
 	f.t.Helper()
 	m := &clusterv1.Machine{}
 	if err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), m); err != nil {

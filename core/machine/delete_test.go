@@ -230,7 +230,7 @@ func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
 	f.patchMachine(func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](1) })
 	f.eventuallyGone(f.machine)
 	f.refresh(node)
-	f.Expect(node.DeletionTimestamp).NotTo(BeNil(), "the Node was deleted, and its finalizer is somebody else's")
+	f.Expect(node.DeletionTimestamp).NotTo(BeNil(), "the Node was deleted, and its finalizer is another controller's")
 }
 
 func TestForeignObjectsAreNotDeleted(t *testing.T) {

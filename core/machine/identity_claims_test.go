@@ -71,12 +71,12 @@ func TestANodeThatClaimsAnotherMachinesID(t *testing.T) {
 		notLinked(b, stolen)
 		joins(b, "b.internal."+b.namespace)
 	})
-	t.Run("nobody says the Node's name, but it is the name of another Machine", func(t *testing.T) {
+	t.Run("the Node's name is not reported, but it is the name of another Machine", func(t *testing.T) {
 		b, stolen := attack(t, func(b *fixture) { b.provision() })
 		notLinked(b, stolen)
 		joins(b, b.machine.Name)
 	})
-	t.Run("nobody says the Node's name, but it is the name of a Machine of another Cluster with the same target", func(t *testing.T) {
+	t.Run("the Node's name is not reported, but it is the name of a Machine of another Cluster with the same target", func(t *testing.T) {
 		b, stolen := attack(t, func(b *fixture) { b.provision() }, func(a *fixture) {
 			a.namespace = core.Namespace(t)
 			a.machine.Namespace, a.machine.Spec.ClusterName = a.namespace, "d"
@@ -124,7 +124,7 @@ func TestALinkedNodeIsNotMovedByAClaim(t *testing.T) {
 	node := f.run()
 	double := core.Node(t, f.machine.Name+"-double", f.providerID(), true)
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
-		g.Expect(condition(m, "Ready")).To(Equal("True/Ready"), "a claim brings nobody down")
+		g.Expect(condition(m, "Ready")).To(Equal("True/Ready"), "a claim affects no other Machine")
 		g.Expect(message(m, "NodeReady")).To(ContainSubstring(double.Name))
 	})
 	f.Expect(core.Client.Delete(t.Context(), node)).To(Succeed())

@@ -43,7 +43,7 @@ func (f *fixture) staysRunning(node *corev1.Node) {
 	f.t.Helper()
 	f.refresh(node)
 	f.Expect(node.DeletionTimestamp).To(BeNil())
-	f.Expect(node.Spec.Unschedulable).To(BeFalse(), "nobody has begun to drain it")
+	f.Expect(node.Spec.Unschedulable).To(BeFalse(), "its drain has not begun")
 	f.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.MachineAnnotation, f.machine.Name))
 	f.refresh(f.infra)
 	f.Expect(f.infra.GetDeletionTimestamp()).To(BeNil())
@@ -136,9 +136,9 @@ func TestAMachineOfThatNameBefore(t *testing.T) {
 	f.setFinalizers(f.infra)
 }
 
-// TestInfrastructureThatNobodyControlsWhenTheMachineGoes: it is deleted, as nothing else claims it, but nothing that it
-// says is believed.
-func TestInfrastructureThatNobodyControlsWhenTheMachineGoes(t *testing.T) {
+// TestInfrastructureWithoutControllerWhenTheMachineIsDeleted: it is deleted, as nothing else claims it, but nothing that it
+// reports is trusted.
+func TestInfrastructureWithoutControllerWhenTheMachineIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()
@@ -171,7 +171,7 @@ func (f *fixture) settles(node *corev1.Node) {
 	version := node.ResourceVersion
 	f.awaitsNothing()
 	f.refresh(node)
-	f.Expect(node.ResourceVersion).To(Equal(version), "nobody writes the Node")
+	f.Expect(node.ResourceVersion).To(Equal(version), "nothing writes the Node")
 }
 
 // TestAClaimInTheSpecTakesNothing: Machine B has A's provider ID in its spec, but no infrastructure that reports it.
@@ -223,7 +223,7 @@ func TestAClaimOfAPausedMachineTakesNothing(t *testing.T) {
 	a.Expect(core.Client.Delete(t.Context(), a.infra)).To(Succeed())
 	a.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/ObjectDeleted"))
-		g.Expect(m.Status.NodeRef.Name).To(Equal(node.Name), "nobody has taken its Node")
+		g.Expect(m.Status.NodeRef.Name).To(Equal(node.Name), "its Node was not taken")
 		g.Expect(condition(m, "NodeReady")).To(Equal("True/NodeReady"))
 	})
 	a.Expect(core.Client.Delete(t.Context(), a.machine)).To(Succeed())

@@ -18,7 +18,7 @@ import (
 
 // TestPureRefusals: of a claim that is not believed it is reported whose Node it is not, and by which evidence.
 func TestPureRefusals(t *testing.T) {
-	nobody := func(string) string { return "" }
+	none := func(string) string { return "" }
 	claim := func(names ...string) (claims []nodeClaim) {
 		for _, name := range names {
 			claims = append(claims, nodeClaim{name: name})
@@ -31,13 +31,13 @@ func TestPureRefusals(t *testing.T) {
 		claims   []nodeClaim
 		want     string
 	}{
-		"no claim":              {nodeEvidence{elsewhere: nobody}, "", nil, ""},
-		"its own alone":         {nodeEvidence{elsewhere: nobody}, "n", claim("n"), ""},
-		"one beside its own":    {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "n", claim("z", "n"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node n. "},
-		"another name expected": {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: the Node of this Machine is named x. "},
-		"another linked":        {nodeEvidence{linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node y. "},
+		"no claim":              {nodeEvidence{elsewhere: none}, "", nil, ""},
+		"its own alone":         {nodeEvidence{elsewhere: none}, "n", claim("n"), ""},
+		"one beside its own":    {nodeEvidence{expected: "x", linked: "y", elsewhere: none}, "n", claim("z", "n"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node n. "},
+		"another name expected": {nodeEvidence{expected: "x", linked: "y", elsewhere: none}, "", claim("z"), "Node z claims the provider ID id and is ignored: the Node of this Machine is named x. "},
+		"another linked":        {nodeEvidence{linked: "y", elsewhere: none}, "", claim("z"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node y. "},
 		"another Machine's":     {nodeEvidence{elsewhere: func(node string) string { return "ns/" + node }}, "", claim("z", "a"), "Nodes a, z claim the provider ID id and is ignored: that is the Node of Machine ns/a. "},
-		"never provisioned":     {nodeEvidence{elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: its infrastructure was never provisioned. "},
+		"never provisioned":     {nodeEvidence{elsewhere: none}, "", claim("z"), "Node z claims the provider ID id and is ignored: its infrastructure was never provisioned. "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(test.evidence.refusal("id", test.chosen, test.claims)).To(HavePrefix(test.want))

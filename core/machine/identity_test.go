@@ -40,9 +40,9 @@ func TestEvidence(t *testing.T) {
 		{name: "its infrastructure says another", infra: other, want: claimed},
 		{name: "its provisioned infrastructure says another", infra: otherProvisioned, before: true, want: claimed},
 		{name: "cannot be read", infra: observedInfrastructure{}, want: claimed},
-		{name: "nobody controls what reports it", infra: observedInfrastructure{providerID: id, provisioned: true}, want: claimed},
-		{name: "nobody controls what reports it, provisioned once", infra: observedInfrastructure{providerID: id, provisioned: true}, before: true, want: recorded},
-		{name: "nobody controls what reports another", infra: observedInfrastructure{providerID: "p://2", provisioned: true}, before: true, want: recorded},
+		{name: "no controller of what reports it", infra: observedInfrastructure{providerID: id, provisioned: true}, want: claimed},
+		{name: "no controller of what reports it, provisioned once", infra: observedInfrastructure{providerID: id, provisioned: true}, before: true, want: recorded},
+		{name: "no controller of what reports another", infra: observedInfrastructure{providerID: "p://2", provisioned: true}, before: true, want: recorded},
 		{name: "provisioned, and reports none", infra: observedInfrastructure{own: true, provisioned: true}, before: true, want: recorded},
 		{name: "controlled by something else", infra: observedInfrastructure{foreign: true}, before: true, want: claimed},
 		{name: "no provider ID", infra: observedInfrastructure{own: true, provisioned: true}, before: true, without: true, want: claimed},
@@ -132,7 +132,7 @@ func TestChooseNode(t *testing.T) {
 		want      string
 		several   bool
 	}{
-		{name: "nobody claims it", want: ""},
+		{name: "no claim", want: ""},
 		{name: "the expected name", known: nodeEvidence{expected: "e"}, claims: []string{"a", "e"}, want: "e"},
 		{name: "only other names", known: nodeEvidence{expected: "e", linked: "a", hosts: []string{"a"}}, claims: []string{"a", own}},
 		{name: "a host name", known: nodeEvidence{hosts: []string{"h"}}, claims: []string{"a", "h", own}, want: "h"},

@@ -198,11 +198,11 @@ func kindOf(path string) string {
 	return kind
 }
 
-func TestHeartbeatsWakeNobody(t *testing.T) {
+func TestHeartbeatsEnqueueNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
-	f.wakesNobody(func() {
+	f.enqueuesNothing(func() {
 		for range 5 {
 			f.refresh(node)
 			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{"image"}})

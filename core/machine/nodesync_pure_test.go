@@ -30,7 +30,7 @@ func TestPureInterruptible(t *testing.T) {
 		"not read, and it has it":     {label: true, fromMachine: key, record: key, want: true},
 		"not read, no record at all":  {label: true, fromMachine: key, record: "none", want: true},
 		"not read, not in the record": {label: true, fromMachine: key},
-		"not read, somebody else's":   {label: true, record: key},
+		"not read, another writer's":  {label: true, record: key},
 		"not read, and it was taken":  {fromMachine: key, record: key},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,12 +82,12 @@ func TestPureTaintValues(t *testing.T) {
 	g.Expect(n.Spec.Taints).To(ConsistOf(taint("l", "")))
 
 	n = node("", taint("k", "a"))
-	g.Expect(syncTaints(n, desire(nil, always("k", "b")))).To(BeTrue(), "somebody's taint of another value gives way")
+	g.Expect(syncTaints(n, desire(nil, always("k", "b")))).To(BeTrue(), "another user's taint of another value is replaced")
 	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, id))
 
 	n = node("", taint("k", "a"))
 	g.Expect(syncTaints(n, desire([]string{id}, always("k", "a")))).To(BeFalse())
-	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the very same of somebody else stays theirs, whatever was recorded")
+	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the same taint of another user stays theirs, whatever was recorded")
 
 	s := judged()
 	in := s.desired()

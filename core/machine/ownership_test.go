@@ -15,9 +15,9 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestObjectsOfSomebodyElse: an object that another controller owns is left alone and named, on either side, and the
+// TestForeignObjects: an object that another controller owns is left alone and named, on either side, and the
 // Machine continues when it is released.
-func TestObjectsOfSomebodyElse(t *testing.T) {
+func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
 		t.Run(string(contract), func(t *testing.T) {

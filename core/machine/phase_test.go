@@ -55,7 +55,7 @@ func TestToPhase(t *testing.T) {
 		{"deleting while running", parts{hasData, hasID, isProvisioned, hasNode, isDeleted}, clusterv1.MachinePhaseDeleting},
 		{"deleting while updated", parts{hasData, hasID, isProvisioned, hasNode, isUpdated, isDeleted}, clusterv1.MachinePhaseDeleting},
 		{"deleting while new", parts{isDeleted}, clusterv1.MachinePhaseDeleting},
-		{"held by somebody else alone", parts{isDeleted, hasNoFinalizer}, clusterv1.MachinePhaseDeleted},
+		{"held only by another controller", parts{isDeleted, hasNoFinalizer}, clusterv1.MachinePhaseDeleted},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestMachineChanged(t *testing.T) {
 		{"own condition", func(m *clusterv1.Machine) {
 			m.Status.Conditions = append(m.Status.Conditions, conditions.True("Ready", "Ready", ""))
 		}, false},
-		{"somebody else's condition", func(m *clusterv1.Machine) {
+		{"a foreign condition", func(m *clusterv1.Machine) {
 			m.Status.Conditions = append(m.Status.Conditions, conditions.False("HealthCheckSucceeded", "NodeUnhealthy", ""))
 		}, true},
 		{"spec", func(m *clusterv1.Machine) { m.Generation++ }, true},
@@ -71,7 +71,7 @@ func TestDeploymentChanged(t *testing.T) {
 	g.Expect(update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Replicas = ptr.To[int32](3)
 		d.Status.Phase = "Running"
-		d.Annotations = map[string]string{"somebody.example.com/else": "x"}
+		d.Annotations = map[string]string{"other.example.com/key": "x"}
 	})).To(BeFalse(), "scaling concerns no Machine that exists")
 	g.Expect(update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.36.4" })).To(BeTrue())
 	g.Expect(update(func(d *clusterv1.MachineDeployment) {

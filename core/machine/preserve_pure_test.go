@@ -25,8 +25,8 @@ func TestSyncPreserved(t *testing.T) {
 	}{
 		{name: "another Machine's Node", taints: []corev1.Taint{other}, want: []corev1.Taint{other}},
 		{name: "to be cordoned and tainted", preserved: true, taints: []corev1.Taint{other}, changed: true, want: []corev1.Taint{other, preservedTaint}},
-		{name: "uncordoned by somebody", preserved: true, taints: []corev1.Taint{preservedTaint}, changed: true, want: []corev1.Taint{preservedTaint}},
-		{name: "cordoned by somebody", preserved: true, cordoned: true, changed: true, want: []corev1.Taint{preservedTaint}},
+		{name: "uncordoned by a user", preserved: true, taints: []corev1.Taint{preservedTaint}, changed: true, want: []corev1.Taint{preservedTaint}},
+		{name: "cordoned by a user", preserved: true, cordoned: true, changed: true, want: []corev1.Taint{preservedTaint}},
 		{name: "done", preserved: true, cordoned: true, taints: []corev1.Taint{preservedTaint}, want: []corev1.Taint{preservedTaint}},
 		{name: "given back to its set", cordoned: true, taints: []corev1.Taint{preservedTaint}, want: []corev1.Taint{preservedTaint}},
 	} {

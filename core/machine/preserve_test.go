@@ -18,8 +18,8 @@ import (
 func TestAPreservedMachine(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]map[string]string{
-		"until its time":         {machines.PreserveUntilAnnotation: time.Now().Add(2 * time.Second).Format(time.RFC3339)},
-		"until somebody says so": {machines.PreserveAnnotation: machines.PreserveNever},
+		"until its time":       {machines.PreserveUntilAnnotation: time.Now().Add(2 * time.Second).Format(time.RFC3339)},
+		"until a user says so": {machines.PreserveAnnotation: machines.PreserveNever},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, version.V1Beta2)

@@ -179,12 +179,12 @@ func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
 	})
 }
 
-// TestStatusChurnWakesNobody: what the contract gives no meaning is ignored by the core.
-func TestStatusChurnWakesNobody(t *testing.T) {
+// TestStatusChurnEnqueuesNothing: what the contract gives no meaning is ignored by the core.
+func TestStatusChurnEnqueuesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createOwned()
-	f.wakesNobody(func() {
+	f.enqueuesNothing(func() {
 		for i := range 5 {
 			core.SetStatus(t, f.infra, map[string]any{"observed": int64(i), "conditions": []any{map[string]any{"type": "Busy", "status": "True", "reason": "Churn"}}})
 		}

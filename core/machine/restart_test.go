@@ -141,7 +141,7 @@ func TestDrainSurvivesARestart(t *testing.T) {
 	f.refresh(f.infra)
 	f.Expect(f.infra.GetDeletionTimestamp()).To(BeNil(), "the machine is kept while the pod is there")
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
-		g.Expect(m.Status.Deletion.NodeDrainStartTime.Equal(&started)).To(BeTrue(), "the timeout goes on counting")
+		g.Expect(m.Status.Deletion.NodeDrainStartTime.Equal(&started)).To(BeTrue(), "the timeout is not reset")
 	})
 	f.setFinalizers(pod)
 	f.eventuallyGone(f.machine)

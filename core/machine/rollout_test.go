@@ -119,15 +119,15 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 	f.Expect(nodePatches(requests, node.Name)).To(Equal(patches+2), "and go together")
 }
 
-// TestOwnersWakeNobodyWithoutNeed: the status of a MachineSet or MachineDeployment changes with each of its Machines;
+// TestOwnersEnqueueNothingWithoutNeed: the status of a MachineSet or MachineDeployment changes with each of its Machines;
 // upstream's core reconciles all the others each time.
-func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
+func TestOwnersEnqueueNothingWithoutNeed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createOwned()
 	deployment, set := f.deployment()
 	replicas := int32(0)
-	f.wakesNobody(func() {
+	f.enqueuesNothing(func() {
 		for range 5 {
 			replicas++
 			set.Status.Replicas = ptr.To(replicas)

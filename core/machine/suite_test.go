@@ -141,16 +141,16 @@ func (f *fixture) awaitsNothing() {
 	}).WithTimeout(timeout).Should(Succeed(), "the controller should come to rest")
 }
 
-// wakesNobody checks that a change enqueues no Machine of the test. One that is reconciled by itself meanwhile, at a deadline from its
+// enqueuesNothing checks that a change enqueues no Machine of the test. One that is reconciled by itself meanwhile, at a deadline from its
 // creation, is no reason to fail: the change is repeated then.
-func (f *fixture) wakesNobody(change func()) {
+func (f *fixture) enqueuesNothing(change func()) {
 	f.t.Helper()
 	f.awaitsNothing()
 	f.Eventually(func(g Gomega) {
 		before := core.Reconciles(f.namespace)
 		change()
 		g.Consistently(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(quiet / 2).Should(BeZero())
-	}).WithTimeout(timeout).Should(Succeed(), "the change should wake nobody")
+	}).WithTimeout(timeout).Should(Succeed(), "the change should enqueue nothing")
 }
 
 // condition returns status and reason of a condition, for matching.

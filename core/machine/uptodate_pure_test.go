@@ -39,7 +39,7 @@ func TestPureUpToDate(t *testing.T) {
 		want  string
 		rest  time.Duration
 	}{
-		"by hand":                    {nil, "absent", 0},
+		"manually":                   {nil, "absent", 0},
 		"no MachineSet":              {[]func(*scope){owned(true), func(s *scope) { s.machineSet = nil }}, "absent", 0},
 		"no MachineDeployment":       {[]func(*scope){owned(true), func(s *scope) { s.machineDeployment = nil }}, "absent", 0},
 		"up to date":                 {[]func(*scope){owned(true)}, "True/UpToDate", 0},

@@ -60,7 +60,7 @@ func TestPlanNarrowly(t *testing.T) {
 		"chosen: another chosen one that does not serve goes in its place": {
 			rolling(2, 1, 0, set("a", 2, 0, 1, chosen(2), broken(1)), set("b", 1, 0, 1, current)), map[string]int{"a": 1, "a removed": 1},
 		},
-		"chosen: behind one that serves and that nobody has chosen, none goes in its place": {
+		"chosen: behind one that serves and was not chosen, none is deleted in its place": {
 			rolling(3, 1, 0, set("a", 3, 0, 2, chosen(1), broken(1)), set("b", 1, 0, 1, current)), nil,
 		},
 		"chosen: a set that has not given up yet what it was ordered to is left alone": {

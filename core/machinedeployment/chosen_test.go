@@ -62,7 +62,7 @@ func TestChosenMachinesGoInTheMiddleOfARollout(t *testing.T) {
 
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = nil })
 	w.Eventually(w.settled(2, "b", "2"))
-	w.G.Expect(names(w.Machines())).To(ContainElement(newer[1].Name), "no new Machine went that nobody had chosen")
+	w.G.Expect(names(w.Machines())).To(ContainElement(newer[1].Name), "no new Machine was deleted that was not chosen")
 }
 
 // counts is satisfied by numbers of Machines of template a and b that exist, and of those of both that are available.

@@ -35,7 +35,7 @@ func TestNamesOfSets(t *testing.T) {
 		"a set that was counted and is gone": {annotated(clusterv1.RevisionAnnotation, "1"), false},
 		"a name passed over":                 {annotated(PassedOverNamesAnnotation, "1"), false},
 		"no name passed over":                {annotated(PassedOverNamesAnnotation, "0"), true},
-		"a count that somebody broke":        {annotated(PassedOverNamesAnnotation, "many"), true},
+		"a count that a user broke":          {annotated(PassedOverNamesAnnotation, "many"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

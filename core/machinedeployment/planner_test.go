@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 		"an old one is on its way out":                 {rolling(3, 1, 0, set("a", 2, 1, 2, going(1)), set("b", 1, 0, 1, current)), -1, nil},
 		"an old one has gone":                          {rolling(3, 1, 0, set("a", 2, 0, 2), set("b", 1, 0, 1, current)), -1, map[string]int{"b": 2}},
 		"an old one is not available, a new one is":    {rolling(3, 1, 0, set("a", 3, 1, 2), set("b", 1, 0, 1, current)), -1, map[string]int{"a": 2}},
-		"nothing is available, nobody is killed":       {rolling(3, 1, 0, set("a", 3, 3, 0), set("b", 1, 1, 0, current)), -1, nil},
+		"nothing is available, none is deleted":        {rolling(3, 1, 0, set("a", 3, 3, 0), set("b", 1, 1, 0, current)), -1, nil},
 		"nothing is available, one may be":             {rolling(3, 0, 1, set("a", 3, 3, 0)), 0, map[string]int{"a": 2}},
 		"the oldest set shrinks first":                 {rolling(3, 1, 0, set("a", 2, 0, 2), set("b", 1, 0, 1), set("c", 1, 0, 1, current)), -1, map[string]int{"a": 1}},
 		"a broken middle set goes first":               {rolling(3, 1, 0, set("a", 3, 0, 3), set("b", 1, 1, 0)), 0, map[string]int{"b": 0}},
@@ -89,7 +89,7 @@ func TestPlan(t *testing.T) {
 		"on delete: scaled down, the old ones go": {onDelete(rolling(2, 0, 0, set("a", 2, 0, 2), set("b", 1, 0, 1, current))), -1, map[string]int{"a": 1}},
 
 		// Cluster API v1.14.2 computes the second scale-down from the numbers before the first, and so loses the first.
-		"on delete: deleted by hand and scaled down at once":         {onDelete(rolling(2, 0, 0, set("a", 5, 2, 3, going(2)), set("b", 0, 0, 0, current))), -1, map[string]int{"a": 2}},
+		"on delete: deleted manually and scaled down at once":        {onDelete(rolling(2, 0, 0, set("a", 5, 2, 3, going(2)), set("b", 0, 0, 0, current))), -1, map[string]int{"a": 2}},
 		"on delete: deleted in two outdated sets, and scaled down":   {onDelete(rolling(2, 0, 0, set("a", 3, 1, 2, going(1)), set("b", 2, 0, 2), set("c", 0, 0, 0, current))), -1, map[string]int{"a": 0}},
 		"on delete: chosen ones go, of whatever set":                 {onDelete(rolling(4, 0, 0, set("a", 3, 0, 3, chosen(1)), set("b", 3, 0, 3, current, chosen(1)))), -1, map[string]int{"a": 2, "b": 2}},
 		"on delete: what is not there yet is given up before others": {onDelete(rolling(3, 0, 0, set("a", 2, 0, 2), set("b", 2, 0, 1, current))), -1, map[string]int{"b": 1}},

@@ -30,7 +30,7 @@ func TestWhichReadsAreKept(t *testing.T) {
 		kept, withdrawn bool
 	}{
 		"one that is needed":                      {read: liveRead{used: true}, kept: true},
-		"one that nobody waits for":               {withdrawn: true},
+		"one that no caller waits for":            {withdrawn: true},
 		"so, and it is answered":                  {read: liveRead{done: epoch}},
 		"so, and there is no connection":          {change: func(s *round) { s.connection = nil }},
 		"in a freeze":                             {frozen: frozen, kept: true},

@@ -69,8 +69,8 @@ func TestExternalRemediation(t *testing.T) {
 	w.atRest()
 }
 
-// TestARequestOfSomebodyElseIsNotDeleted, though it has the name of a Machine that is healthy again.
-func TestARequestOfSomebodyElseIsNotDeleted(t *testing.T) {
+// TestAForeignRequestIsNotDeleted, though it has the name of a Machine that is healthy again.
+func TestAForeignRequestIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "True")
 	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))

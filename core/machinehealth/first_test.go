@@ -94,7 +94,7 @@ func TestTheFirstAssessmentIsNotAddedTwice(t *testing.T) {
 		adds   bool
 	}{
 		"it has none": {func(*clusterv1.Machine, *clusterv1.Cluster) {}, true},
-		"somebody else has said so": {func(m *clusterv1.Machine, _ *clusterv1.Cluster) {
+		"reported by another controller": {func(m *clusterv1.Machine, _ *clusterv1.Cluster) {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: succeeded, Status: "False", Reason: "ByHand"})
 		}, false},
 		"it goes":                    {func(m *clusterv1.Machine, _ *clusterv1.Cluster) { m.DeletionTimestamp = ptr.To(metav1.Now()) }, false},

@@ -39,7 +39,7 @@ func TestAQuestionAfterAnotherWasAnswered(t *testing.T) {
 			NewWithT(t).Expect(ask().Done).To(BeTrue())
 			s.now = s.now.Add(2 * time.Second)
 		},
-		"nobody answered": func(_ *Reconciler, s *round, ask func() health.Confirmation) {
+		"no answer": func(_ *Reconciler, s *round, ask func() health.Confirmation) {
 			ask()
 			s.now = s.now.Add(time.Hour)
 		},
@@ -97,13 +97,13 @@ func TestWhoIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// TestWhatSomebodyElseHasFound stands while a policy has come to no conclusion: a Machine without a Node may be without one for ever.
-func TestWhatSomebodyElseHasFound(t *testing.T) {
+// TestWhatAnotherHealthCheckHasFound counts while a policy has no result: a Machine without a Node may be without one forever.
+func TestWhatAnotherHealthCheckHasFound(t *testing.T) {
 	g := NewWithT(t)
 	r, s, ask, _ := granting(&served{})
 	s.machines[0].Status.NodeRef.Name = ""
 	conditions.Set(&s.machines[0].Status.Conditions,
-		conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "ByHand", "it smells"), 1, epoch)
+		conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "ByHand", "it is broken"), 1, epoch)
 	ask()
 	s.confirmed(r, time.Second)
 	g.Expect(ask().Done).To(BeTrue())

@@ -36,7 +36,7 @@ func TestAMachineWhoseTurnItIs(t *testing.T) {
 	g, to := NewWithT(t), &served{cached: nodeIn("1", "False"), live: nodeIn("1", "False")}
 	r, s, ask, woken := granting(to)
 	s.confirmed(r, time.Hour)
-	g.Expect(to.reads).To(BeZero(), "while it waits nobody asks")
+	g.Expect(to.reads).To(BeZero(), "while it waits there is no read")
 	g.Expect(ask()).To(Equal(health.Confirmation{After: minAsk}))
 	g.Expect(*woken).To(Equal(1))
 	s.confirmed(r, time.Second)
@@ -189,9 +189,9 @@ func TestAQuestionThatIsNotRepeated(t *testing.T) {
 	g.Expect(r.grants.of).To(BeEmpty())
 }
 
-// TestAMachineThatNobodyJudges: where no round comes to an end, as for a Cluster whose objects cannot be listed, a caller learns
-// that.
-func TestAMachineThatNobodyJudges(t *testing.T) {
+// TestAMachineThatIsNotJudged: if no round completes, as for a Cluster whose objects cannot be listed, the caller gets that
+// as the reason.
+func TestAMachineThatIsNotJudged(t *testing.T) {
 	g := NewWithT(t)
 	_, s, ask, _ := granting(&served{})
 	ask()

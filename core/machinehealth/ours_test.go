@@ -22,7 +22,7 @@ func TestOurs(t *testing.T) {
 		"found by a check":                  {"False", unhealthy, "MachineHealthCheck my.check-1: Node n …", true},
 		"found by the default policy":       {"False", clusterv1.MachineHealthCheckNodeStartupTimeoutReason, health.DefaultName + ": no Node", true},
 		"asked for":                         {"False", clusterv1.MachineHealthCheckHasRemediateAnnotationReason, "MachineHealthCheck c: asked", true},
-		"healthy, of somebody else":         {"True", "ByHand", healthyMessage, false},
+		"healthy, of another controller":    {"True", "ByHand", healthyMessage, false},
 		"healthy, of Cluster API":           {"True", clusterv1.MachineHealthCheckSucceededReason, "", false},
 		"unhealthy, another reason":         {"False", "ByHand", "MachineHealthCheck c: by hand", false},
 		"unhealthy, of a product like this": {"False", unhealthy, "MachineHealthCheck of ACME: broken", false},

@@ -54,7 +54,7 @@ func TestATargetThatStopsAnsweringInMidLook(t *testing.T) {
 			w.frozenFor(freeze.TargetAPIServerUnreachableReason)
 			w.G.Eventually(time.Now).WithTimeout(2 * unhealthyAfter).Should(BeTemporally(">", deadline))
 			w.looked(func() { w.touch("a", "late") })
-			w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well), "nobody knows what its Node says now")
+			w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well), "the state of its Node is unknown")
 
 			way.end(target)
 			w.frozenFor(freeze.RecoveringReason)

@@ -71,8 +71,8 @@ func (f *frozen) end() {
 	}
 }
 
-// TestNobodyIsJudgedDuringAFreeze, and its end wakes who waits.
-func TestNobodyIsJudgedDuringAFreeze(t *testing.T) {
+// TestNothingIsJudgedDuringAFreeze, and its end enqueues what waits.
+func TestNothingIsJudgedDuringAFreeze(t *testing.T) {
 	w := newWorld(t)
 	stop := &frozen{notBefore: time.Now().Add(100 * 365 * 24 * time.Hour)}
 	w.freeze = stop

@@ -31,7 +31,7 @@ func TestOutdatedByRolloutAfter(t *testing.T) {
 		"of another core, created before":                      {unrecorded, -time.Second, 0, true},
 		"of another core, created at that time":                {unrecorded, 0, 0, false},
 		"of another core, created after":                       {unrecorded, time.Second, time.Minute, false},
-		"with a record that nobody has written":                {"yes", -time.Second, 0, true},
+		"with a record that was not written":                   {"yes", -time.Second, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (w *world) living() []clusterv1.Machine {
 	return living
 }
 
-// TestConflictStorm lets every second patch and delete fail as if someone else had written in between, and every
+// TestConflictStorm lets every second patch and delete fail as if another writer had been faster, and every
 // third creation fail in one of several ways.
 func TestConflictStorm(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,7 @@ func TestHeldAsWritten(t *testing.T) {
 	s := r.newScope(set)
 	s.held.add("MaxInFlight", "message", 1)
 	r.recordHeld(s, "")
-	g.Expect(recorder.Events).To(BeEmpty(), "there is no condition to tell of")
+	g.Expect(recorder.Events).To(BeEmpty(), "there is no condition to report")
 	conditions.Set(&set.Status.Conditions, conditions.True(remediationAllowedConditionType, remediationAllowedReason, ""), 1, s.Now)
 	g.Expect(heldBecause(set)).To(BeEmpty())
 	conditions.Set(&set.Status.Conditions, conditions.False(remediationAllowedConditionType, "MaxInFlight", "message"), 1, s.Now)

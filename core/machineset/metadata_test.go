@@ -36,7 +36,7 @@ func TestRecordsAreNoTemplates(t *testing.T) {
 // instance, and would be taken for one that has had its infrastructure machine.
 func TestATemplateHasNoInstance(t *testing.T) {
 	g := NewWithT(t)
-	set := validSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ProviderID = "cloud:///somebody" })
+	set := validSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ProviderID = "cloud:///other" })
 	m := desiredMachine(set, "m")
 	g.Expect(m.Spec.ProviderID).To(BeEmpty())
 	g.Expect(differs(m, set)).To(BeFalse())

@@ -77,8 +77,8 @@ func TestRemediationOfAMistakenMachine(t *testing.T) {
 	}
 }
 
-// TestATemplateReachesWhatNobodyControls: what an adopted Machine refers to may not have been taken over by it yet.
-func TestATemplateReachesWhatNobodyControls(t *testing.T) {
+// TestATemplateReachesWhatHasNoController: what an adopted Machine refers to may not have been taken over by it yet.
+func TestATemplateReachesWhatHasNoController(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, own := w.strange("early")

@@ -39,7 +39,7 @@ func TestPausedBetweenTwoWrites(t *testing.T) {
 	}
 }
 
-// resumePaused starts a process while the Cluster is paused, and lets it go on once that is reported.
+// resumePaused starts a process while the Cluster is paused, and unpauses the Cluster once that is reported.
 func (w *world) resumePaused(t *testing.T, wrap ...func(client.WithWatch) client.Client) {
 	t.Helper()
 	w.pause(true)

@@ -26,16 +26,16 @@ func TestPlanScale(t *testing.T) {
 		create   int
 		remove   string
 	}{
-		"none yet":                               {replicas: 3, create: 3},
-		"enough":                                 {replicas: 2, machines: []*clusterv1.Machine{a, b}},
-		"one that is being deleted counts":       {replicas: 2, machines: []*clusterv1.Machine{a, going}},
-		"one is missing":                         {replicas: 3, machines: []*clusterv1.Machine{a, going}, create: 1},
-		"one too many":                           {replicas: 1, machines: []*clusterv1.Machine{a, b}, remove: "a"},
-		"too many, and one is being deleted":     {replicas: 2, machines: []*clusterv1.Machine{a, b, going}},
-		"two too many, and one is being deleted": {replicas: 1, machines: []*clusterv1.Machine{a, b, going}, remove: "a"},
-		"none shall be":                          {replicas: 0, machines: []*clusterv1.Machine{b, a}, remove: "a b"},
-		"creation is disabled":                   {set: disabled, replicas: 3, machines: []*clusterv1.Machine{a}},
-		"creation is disabled, deletion goes on": {set: disabled, replicas: 0, machines: []*clusterv1.Machine{a}, remove: "a"},
+		"none yet":                                 {replicas: 3, create: 3},
+		"enough":                                   {replicas: 2, machines: []*clusterv1.Machine{a, b}},
+		"one that is being deleted counts":         {replicas: 2, machines: []*clusterv1.Machine{a, going}},
+		"one is missing":                           {replicas: 3, machines: []*clusterv1.Machine{a, going}, create: 1},
+		"one too many":                             {replicas: 1, machines: []*clusterv1.Machine{a, b}, remove: "a"},
+		"too many, and one is being deleted":       {replicas: 2, machines: []*clusterv1.Machine{a, b, going}},
+		"two too many, and one is being deleted":   {replicas: 1, machines: []*clusterv1.Machine{a, b, going}, remove: "a"},
+		"none shall be":                            {replicas: 0, machines: []*clusterv1.Machine{b, a}, remove: "a b"},
+		"creation is disabled":                     {set: disabled, replicas: 3, machines: []*clusterv1.Machine{a}},
+		"creation is disabled, deletion continues": {set: disabled, replicas: 0, machines: []*clusterv1.Machine{a}, remove: "a"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -167,7 +167,7 @@ func TestTwoCoresKeepOneMachine(t *testing.T) {
 		"one at the same time":           {[]*clusterv1.Machine{other("z", Epoch)}, []string{"z"}},
 		"one at the same time, before":   {[]*clusterv1.Machine{other("a", Epoch)}, []string{"m"}},
 		"two":                            {[]*clusterv1.Machine{other("a", Epoch), other("z", Epoch)}, []string{"z", "m"}},
-		"one that somebody wants":        {[]*clusterv1.Machine{other("z", Epoch.Add(time.Second), asked)}, []string{"m"}},
+		"one that a user requests":       {[]*clusterv1.Machine{other("z", Epoch.Add(time.Second), asked)}, []string{"m"}},
 		"one that goes, and another one": {[]*clusterv1.Machine{other("a", Epoch), other("z", Epoch, Deleting)}, []string{"m"}},
 	} {
 		t.Run(name, func(t *testing.T) {

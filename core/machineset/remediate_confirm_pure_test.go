@@ -115,7 +115,7 @@ func TestWhoIsConfirmedAtItsTurn(t *testing.T) {
 
 	r.Confirm = nil
 	confirmed, others = r.confirmGranted(s, granted, byName)
-	g.Expect(confirmed).To(Equal(granted), "nobody is asked")
+	g.Expect(confirmed).To(Equal(granted), "no confirmation is requested")
 	g.Expect(others).To(Equal(unknown{}))
 }
 

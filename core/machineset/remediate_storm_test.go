@@ -30,7 +30,7 @@ func TestRemediationStorm(t *testing.T) {
 			t.Fatalf("%d go at once", going)
 		}
 		most = max(most, going)
-		// They are let go together, when there is no room left.
+		// They are released together, when there is no room left.
 		if going == 3 || w.remaining(unhealthy) == going {
 			w.endMachines()
 		}

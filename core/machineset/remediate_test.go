@@ -81,7 +81,7 @@ func TestWaitList(t *testing.T) {
 	w.await(set("b"), "other")
 	w.remove(set("c"))
 	g.Expect(w.wake("one")).To(ConsistOf(HaveField("Name", "a")))
-	g.Expect(w.wake("one")).To(BeEmpty(), "nobody is woken twice for one wait")
+	g.Expect(w.wake("one")).To(BeEmpty(), "nothing is woken twice for one wait")
 	g.Expect(w.wake("other")).To(ConsistOf(HaveField("Name", "b")))
 }
 
@@ -107,7 +107,7 @@ func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 	wait()
 	g.Expect(r.waitingForSlots(is("ns", handed), is("ns"), false)).To(HaveLen(1), "fewer are unhealthy")
 	wait()
-	g.Expect(r.waitingForSlots(is("ns"), nil, true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
+	g.Expect(r.waitingForSlots(is("ns"), nil, true)).To(HaveLen(1), "the last state of the Machine is unknown")
 	wait()
 	well := func(m *clusterv1.Machine) {
 		SetConditions(m, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
@@ -118,7 +118,7 @@ func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 }
 
 // TestAllThatMakesRoomWakes: whatever change of a Machine ends a place that is held, or leaves fewer unhealthy, wakes those that wait,
-// also when the Machine goes on to count for something else.
+// also when the Machine then counts for something else.
 func TestAllThatMakesRoomWakes(t *testing.T) {
 	changes := []func(*clusterv1.Machine){Deleting, handed, remediating, replacing("x", 0)}
 	var states []*clusterv1.Machine

@@ -74,8 +74,8 @@ func TestOneReservationServesAllMachinesOfARollout(t *testing.T) {
 	w.G.Expect(patches.Load()).To(BeEquivalentTo(2), "more than the deployment has take another")
 }
 
-// TestReservedNamesThatSomebodyEdits: whatever the annotation says, there are as many Machines as wanted.
-func TestReservedNamesThatSomebodyEdits(t *testing.T) {
+// TestReservedNamesThatAUserEdits: whatever the annotation says, there are as many Machines as wanted.
+func TestReservedNamesThatAUserEdits(t *testing.T) {
 	for name, edited := range map[string]string{
 		"removed": "", "garbage": "please scale", "huge": "bcdfg:0-99999999999999999999", "of another": "bcdfg:0-3",
 		"more than needed": "bcdfg:0-1999", "in the middle": "bcdfg:7",

@@ -119,7 +119,7 @@ func TestWhatTheServerShowsInFlight(t *testing.T) {
 		"of one that is gone":              {set: recordingSet("a"), want: []remediation.Live{slot("a", false)}},
 		"of one that is replaced":          {set: recordingSet("a"), live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}, want: []remediation.Live{slot("n", true)}},
 		"the cache shows the replacement":  {set: recordingSet("a"), live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}, cached: []*clusterv1.Machine{Machine("n")}},
-		"nobody has the replacement's set": {set: nil, live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}},
+		"the replacement's set is missing": {set: nil, live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}},
 		"it seems to have recovered": {
 			set: recordingSet("a"), live: []*clusterv1.Machine{Machine("a")}, want: []remediation.Live{slot("a", false)},
 			flight: remediation.Flight{Recovered: map[string]bool{"a": true}, Existing: map[string]bool{"a": true}},

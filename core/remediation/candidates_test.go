@@ -93,7 +93,7 @@ func TestDecideWhenToLookAgain(t *testing.T) {
 	g.Expect(d.Next).To(BeZero(), "a limit does not end by itself")
 	d = remediation.Decide(input(nil, again(1, time.Minute), again(3, time.Hour)))
 	g.Expect(d.Results[1].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
-	g.Expect(d.Next).To(BeTemporally("==", now.Add(9*time.Minute)), "one that waits for somebody does not take away when another one goes on")
+	g.Expect(d.Next).To(BeTemporally("==", now.Add(9*time.Minute)), "one that waits for a user does not delay when another one continues")
 }
 
 // TestWhatHasBegunIsNotHeldUp: one that came to replace another had a place, whatever has it now, and is counted.

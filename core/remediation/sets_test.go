@@ -71,7 +71,7 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	slots.Verify(inCluster, remediation.Unverified{}, nil, view, Epoch)
 	first := decide(&slots, "d", view, asking(1, 10, Epoch, "a"))
 	g.Expect(allowed(first)).To(Equal([]string{"a"}))
-	g.Expect(first.Next).To(BeZero(), "nobody waits")
+	g.Expect(first.Next).To(BeZero(), "none waits")
 	later, ends := Epoch.Add(time.Second), Epoch.Add(remediation.UnseenTimeout)
 	frozen := func(until time.Time) remediation.Input {
 		in := asking(1, 10, later, "b")
@@ -99,5 +99,5 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 		})
 	}
 	var free remediation.Slots
-	g.Expect(decide(&free, "d", view, frozen(ends)).Next).To(Equal(ends), "nobody has a slot")
+	g.Expect(decide(&free, "d", view, frozen(ends)).Next).To(Equal(ends), "none has a slot")
 }

@@ -37,7 +37,7 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	g.Expect(decide(slots, "d", view, asking(1, 9, later)).InFlight).To(BeZero())
 	g.Expect(allowed(slots.Decide(inCluster, "d", view, asking(1, 9, later, "a")))).To(Equal([]string{"a"}))
 	over()
-	g.Expect(slots.Unverified(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
+	g.Expect(slots.Unverified(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt continues")
 }
 
 // TestWhoseSlotCanBeReleased: that of a first attempt, also of a replacement, which keeps its place as one; not that of a Machine for which
@@ -146,8 +146,9 @@ func TestARecordThatIsSeenTakesNoSlot(t *testing.T) {
 	g.Expect(allowed(decide(&slots, "d", view(), asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
 
-// TestWhatIsBeingRecordedIsNotWaitedForLong: whoever finds a place taken by a replacement that is about to be recorded looks again soon. If
-// that is refused the place is given back, and no event says so. One that has been recorded, or may have been, is an event.
+// TestWhatIsBeingRecordedIsNotWaitedForLong: a set that finds a place taken by a replacement that is about to be recorded reconciles
+// again soon. If that is refused the place is given back, and no event says so. One that has been recorded, or may have been, is an
+// event.
 func TestWhatIsBeingRecordedIsNotWaitedForLong(t *testing.T) {
 	g := NewWithT(t)
 	slots := &remediation.Slots{}

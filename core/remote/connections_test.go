@@ -94,8 +94,8 @@ func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Obj
 	return nil
 }
 
-// TestDeadClustersHoldUpNobody: two thousand clusters that do not answer, and one that does, the last to come.
-func TestDeadClustersHoldUpNobody(t *testing.T) {
+// TestDeadClustersBlockNoOther: two thousand clusters that do not answer, and one that does, the last to come.
+func TestDeadClustersBlockNoOther(t *testing.T) {
 	g := NewWithT(t)
 	connections := remote.New(shared.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
 	defer connections.Close()

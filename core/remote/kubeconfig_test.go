@@ -101,8 +101,8 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	g.Eventually(func() string { return connections.KubeconfigError(key) }).WithTimeout(timeout).Should(ContainSubstring("does not exist"))
 }
 
-// TestASecretOfSomebodyElseConnectsNothing: bootstrap data have a name that users choose, and the same key.
-func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
+// TestAForeignSecretConnectsNothing: bootstrap data have a name that users choose, and the same key.
+func TestAForeignSecretConnectsNothing(t *testing.T) {
 	g := NewWithT(t)
 	connections := newConnections()
 	defer connections.Close()

@@ -80,7 +80,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 	g.Expect(most.Load()).To(BeEquivalentTo(laneLimit))
 	g.Expect(later.Load()).To(BeEquivalentTo(1), "a server that does not answer is tried by one request at a time")
 	g.Expect(turns.Load()).To(BeEquivalentTo(1), "and that is reported once")
-	g.Expect(woken).To(BeEmpty(), "nobody is woken without an answer")
+	g.Expect(woken).To(BeEmpty(), "nothing is woken without an answer")
 	_, err := l.ask(asking("0"), request{id: "1", forget: true, send: send})
 	g.Expect(err).To(MatchError(ContainSubstring("does not answer in time")))
 
@@ -193,7 +193,7 @@ func TestAnOwnerOfTheSameNameIsAnother(t *testing.T) {
 		_, err = l.ask(second, answer("second"))
 		g.Expect(err).To(MatchError("second"))
 		g.Eventually(func() int { return l.load().Sent }).WithTimeout(settling).Should(BeZero())
-		g.Expect(woken).To(BeEmpty(), "nobody is woken by what nobody waits for")
+		g.Expect(woken).To(BeEmpty(), "an answer without a caller wakes nothing")
 		g.Expect(l.calls).To(BeEmpty())
 	})
 	t.Run("a request that waits", func(t *testing.T) {
@@ -242,9 +242,9 @@ func TestWhatIsNotAllowedTakesNoPlaceInTheQueue(t *testing.T) {
 	g.Expect(l.calls).NotTo(HaveKey(owner("late")))
 }
 
-// TestWhenNobodyAsksAnyMore: the answers that would show that the server answers again never come, so it no longer counts as one that does
-// not: nothing would be replaced for ever. That is so whether it was the only one, or another one has waited meanwhile.
-func TestWhenNobodyAsksAnyMore(t *testing.T) {
+// TestWhenNoCallerIsLeft: the answers that would show that the server answers again never come, so it no longer counts as one that does
+// not: otherwise nothing would ever be replaced. That is so whether it was the only one, or another one has waited meanwhile.
+func TestWhenNoCallerIsLeft(t *testing.T) {
 	for name, alone := range map[string]bool{"the only one": true, "another one waits": false} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -270,7 +270,7 @@ func TestWhenNobodyAsksAnyMore(t *testing.T) {
 				l.withdraw(owner("a"))
 				ends <- struct{}{}
 				g.Eventually(func() int { return l.load().Waiting }).Should(BeZero())
-				g.Expect(l.unansweredSince()).NotTo(BeZero(), "somebody still asks")
+				g.Expect(l.unansweredSince()).NotTo(BeZero(), "a caller still waits")
 			}
 			l.withdraw(owner(last))
 			g.Expect(turns.Load()).To(BeEquivalentTo(1), "it may be answered yet")

@@ -55,7 +55,7 @@ func TestLookupsAreShared(t *testing.T) {
 		g.Expect(err).To(pending)
 	}
 	goOn <- struct{}{}
-	g.Expect(<-woken).To(Equal(owner("first")), "and nobody else")
+	g.Expect(<-woken).To(Equal(owner("first")), "and no other")
 	node, err := ask("first")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(node[0].Spec.PodCIDR).To(Equal("1"))

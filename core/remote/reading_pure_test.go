@@ -260,7 +260,7 @@ func TestAWatchIsRenewed(t *testing.T) {
 	g.Expect(since).To(Equal(clock.Now().Add(-unreadLimit)), "until it is read again")
 	clock.Step(renewLimit)
 	r.renew()
-	g.Expect(cuts).To(Equal(1), "nobody has failed to answer since")
+	g.Expect(cuts).To(Equal(1), "no request was unanswered since")
 	open()
 	since, _ = r.unread("host")
 	g.Expect(since).To(BeZero())

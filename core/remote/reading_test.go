@@ -42,7 +42,7 @@ func TestNodesThatMayBeReadNoMore(t *testing.T) {
 
 	target.TakeRights()
 	g.Eventually(trouble).WithTimeout(timeout).Should(And(
-		HavePrefix("Nodes cannot be read at "), ContainSubstring(`nodes is forbidden: User "nobody" cannot list resource "nodes"`)))
+		HavePrefix("Nodes cannot be read at "), ContainSubstring(`nodes is forbidden: User "without-rights" cannot list resource "nodes"`)))
 	g.Eventually(turned).WithTimeout(timeout).Should(Receive(Equal(key)))
 	since, unanswered := connections.Unanswered(key)
 	g.Expect(since).To(BeZero(), unanswered)

@@ -95,7 +95,7 @@ func TestLaneCounts(t *testing.T) {
 	}
 }
 
-// TestLaneForgetsAnswers that nobody asks for, and no request that is under way or waits.
+// TestLaneForgetsAnswers that no caller reads, and no request that is under way or waits.
 func TestLaneForgetsAnswers(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
@@ -109,8 +109,8 @@ func TestLaneForgetsAnswers(t *testing.T) {
 	g.Expect(l.calls).To(And(HaveKey(owner("young")), HaveKey(owner("sent"))))
 }
 
-// TestLookupsForget: an owner that withdraws is woken by nothing, and answers that nobody asks for go; a connection that has ended reads
-// nothing.
+// TestLookupsForget: an owner that withdraws is woken by nothing, and answers that no caller reads are dropped; a connection that has
+// ended reads nothing.
 func TestLookupsForget(t *testing.T) {
 	g := NewWithT(t)
 	now := clocktesting.NewFakeClock(time.Now())

@@ -100,7 +100,7 @@ func TestLaneDistinguishesLateFromRefused(t *testing.T) {
 	}
 }
 
-// TestLookupsEnd: a reading that the end of the connection has cut answers nobody, and what fails is an answer.
+// TestLookupsEnd: a read that the end of the connection has cut is no answer, and one that fails is.
 func TestLookupsEnd(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -117,7 +117,7 @@ func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
 }
 
 // A launch under the UID of another object marks what it makes with it; that must not hold up the other's deletion.
-func TestALaunchUnderAForeignUIDHoldsUpNobody(t *testing.T) {
+func TestALaunchUnderAForeignUIDBlocksNoOther(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m")
@@ -133,7 +133,7 @@ func TestALaunchUnderAForeignUIDHoldsUpNobody(t *testing.T) {
 }
 
 // A token is known to anyone who knows the UID. EC2 gives the launch that uses it second an error or the instance of the first.
-func TestALaunchWithTheTokenOfAnotherHoldsUpNobody(t *testing.T) {
+func TestALaunchWithTheTokenOfAnotherBlocksNoOther(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.cluster(true)

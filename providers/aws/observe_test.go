@@ -59,7 +59,7 @@ func TestKarpenterAWS9226SpotInterruption(t *testing.T) {
 	f.Consistently(func() int { return f.calls("RunInstances") }, "300ms").Should(Equal(1))
 }
 
-func TestTerminatedBySomebodyElse(t *testing.T) {
+func TestTerminatedByAUser(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m")

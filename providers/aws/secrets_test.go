@@ -100,7 +100,7 @@ func TestSecretsGoWhileASettingIsRefused(t *testing.T) {
 	f.Expect(f.ready("m")()).To(Equal("False InstanceNotConfigured"))
 }
 
-func TestASecretOfSomebodyElse(t *testing.T) {
+func TestAForeignSecret(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{ID: "hold", Action: "CreateSecret", HoldBefore: true})
 	f.start()

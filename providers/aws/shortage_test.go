@@ -212,7 +212,7 @@ func TestAFallbackTypeIsNotLeftWhileNoListShowsItsAbsence(t *testing.T) {
 }
 
 // Once its fallback is left out, the machine waits for the first choice; what that is refused for is the spec's own fault.
-func TestAFirstChoiceThatIsRefusedForGoodFails(t *testing.T) {
+func TestAFirstChoiceThatIsRefusedPermanentlyFails(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	short := f.refuseType("m5.large", "InsufficientInstanceCapacity")
 	f.refuseType("m5.xlarge", "InvalidParameterCombination")

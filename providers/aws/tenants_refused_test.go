@@ -112,7 +112,7 @@ func TestKeysOfAnotherAccountAreNotUsed(t *testing.T) {
 	}).WithPolling(500*time.Millisecond).Should(Equal(accountB), "nobody uses it any more")
 }
 
-func TestASTSThatHangsHoldsNobodyElse(t *testing.T) {
+func TestASTSThatHangsBlocksNoOther(t *testing.T) {
 	w := newTenants(t)
 	w.options.CloudTimeout = time.Second
 	w.start()

@@ -103,8 +103,8 @@ func TestCAPZ1008AMachineThatVanished(t *testing.T) {
 	f.Expect(f.calls("VirtualMachines_CreateOrUpdate")).To(Equal(map[int]int{http.StatusCreated: 1}))
 }
 
-// TestANameOfSomebodyElse is left alone, and reported.
-func TestANameOfSomebodyElse(t *testing.T) {
+// TestAForeignName is left alone, and reported.
+func TestAForeignName(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	theirs := other.machine("m1")
 	other.Eventually(other.Ready(theirs)).Should(HavePrefix("True InstanceRunning"))

@@ -149,8 +149,8 @@ func TestRefusals(t *testing.T) {
 	f.deleted(waits)
 }
 
-// TestTheNameIsSomebodyElses: an instance that is not ours is neither used nor deleted.
-func TestTheNameIsSomebodyElses(t *testing.T) {
+// TestTheNameIsForeign: an instance that is not ours is neither used nor deleted.
+func TestTheNameIsForeign(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1", func(s *infrav1.GCPMachineSpec) { s.Zones = []string{"us-central1-a"} })
 	f.Eventually(f.Ready(m)).Should(HavePrefix(running))

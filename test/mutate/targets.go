@@ -41,11 +41,11 @@ var targets = []target{
 	{
 		dir: "core/machinehealth", files: []string{"confirm.go", "grant.go"},
 		tests: "^Test(WhoIsConfirmed|WhatALookSays|ALiveReadThatFails|ANodeThatTheCacheHasSeenMeanwhile|AMachineWhoseTurnItIs|" +
-			"AMachineThatCannotBeConfirmed|WhoNeedsNoRead|WhoIsHandedOverIsConfirmed|AQuestionThatIsNotRepeated|AMachineThatNobodyJudges|" +
+			"AMachineThatCannotBeConfirmed|WhoNeedsNoRead|WhoIsHandedOverIsConfirmed|AQuestionThatIsNotRepeated|AMachineThatIsNotJudged|" +
 			"AMachineThatSaysThatItHasNoNode|WhichReadsAreKept|ReadsOfSeveralClusters|AConnectionThatIsLost|WhatAReadCorrects|TheReadAfter|" +
 			"UnreadMachinesAreCounted|WhoIsIllByItsNode|WhoIsNew|TheDefaultPolicyReadsNodes|AMachineHealthCheckSaysItself|" +
 			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld|AMachineThatIsWellAgain|AReadThatHasFailed|" +
-			"AQuestionAfter.*|WhatIsConfirmed.*|WhatConfirmsAMachine|WhatIsKeptOfMachines|WhoIsNotHandedOver|WhatSomebodyElse.*|NothingIsKept.*)$",
+			"AQuestionAfter.*|WhatIsConfirmed.*|WhatConfirmsAMachine|WhatIsKeptOfMachines|WhoIsNotHandedOver|WhatAnother.*|NothingIsKept.*)$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
 	{
@@ -115,7 +115,7 @@ var targets = []target{
 		dir:   "core/remote",
 		files: []string{"contest.go", "errors.go", "lane.go", "lookup.go", "reading.go", "requests.go", "silence.go", "written.go"},
 		tests: "^Test(AnAnswer.*|WhatIsUnderWay.*|ANewerRequest.*|AClosedConnection.*|WhatWasWritten.*|AnOwnerOf.*|WhatIsNotAllowed.*|" +
-			"WhenNobodyAsks.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|PagesOfNodes|Trouble|Withdrawn|" +
+			"WhenNoCaller.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|PagesOfNodes|Trouble|Withdrawn|" +
 			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf.*|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 		slow: "^TestWhatIsUnderWayIsBounded$",
 	},

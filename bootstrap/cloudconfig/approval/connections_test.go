@@ -102,8 +102,8 @@ func TestAConnectionFollowsItsSecret(t *testing.T) {
 	g.Eventually(func() error { return after.List(t.Context(), &certificatesv1.CertificateSigningRequestList{}) }).WithTimeout(connecting).Should(Succeed())
 }
 
-// TestASecretOfSomebodyElseConnectsNothing: bootstrap data have a name that users choose, and the same key.
-func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
+// TestAForeignSecretConnectsNothing: bootstrap data have a name that users choose, and the same key.
+func TestAForeignSecretConnectsNothing(t *testing.T) {
 	g := NewWithT(t)
 	secret := kubeconfigSecret(env.Kubeconfig)
 	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bootstrap.millwright.dev/v1alpha1", Kind: "CloudConfig", Name: "c-kubeconfig", UID: "u"}}

@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 		"rule 7: deleting":             {change: func(_ *csrType, f *Observation) { f.Deleting = true }, refused: "being deleted"},
 		"rule 7: joined":               {change: func(_ *csrType, f *Observation) { f.Joined = true }, refused: "has a Node"},
 		"rule 8: a Node of another":    {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{ProviderID: "aws:///a/i-2"} }, refused: "not of this Machine"},
-		"rule 8: a Node of nobody":     {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{} }, refused: "not of this Machine"},
+		"rule 8: an unmarked Node":     {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{} }, refused: "not of this Machine"},
 		"rule 8: no provider IDs":      {change: func(_ *csrType, f *Observation) { f.Node, f.ProviderID = &ObservedNode{}, "" }, refused: "not of this Machine"},
 		"rule 8: an older Node":        {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{ProviderID: "aws:///a/i-1", Older: true} }, refused: "older than the Machine"},
 		"rule 8: another Machine's Node": {change: func(_ *csrType, f *Observation) {

@@ -205,7 +205,7 @@ func TestACrashBeforeTheApproval(t *testing.T) {
 	f.Expect(err).NotTo(HaveOccurred())
 	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
 		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
-			return errors.New("the program has ended")
+			return errors.New("the program has exited")
 		},
 	})
 	f.Expect(f.reconcile("crash-1")).NotTo(Succeed())

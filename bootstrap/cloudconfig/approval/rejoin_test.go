@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestANodeOfSomebodyElseIsNotRejoined: a Machine is created with the name and the provider ID of a Node that is there, as who may
+// TestAForeignNodeIsNotRejoined: a Machine is created with the name and the provider ID of an existing Node, as users who may
 // write Machines can. It gets no certificate for that Node.
-func TestANodeOfSomebodyElseIsNotRejoined(t *testing.T) {
+func TestAForeignNodeIsNotRejoined(t *testing.T) {
 	provisioned := func(f *fixture) { f.machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true) }
 	for name, tc := range map[string]struct {
 		change      func(*fixture)

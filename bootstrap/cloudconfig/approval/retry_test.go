@@ -96,7 +96,7 @@ func TestARequestWhoseApprovalWasRefusedGivesWayToALaterOne(t *testing.T) {
 	f.Expect(f.reconcile(second)).To(Succeed())
 	f.Expect(f.approved(second)).To(BeTrue())
 	f.Expect(f.get("refused").Status.Conditions).To(HaveExactElements(HaveField("Type", certificatesv1.CertificateDenied)),
-		"so that nobody who was about to approve it still can")
+		"so that another approver no longer can")
 	third := f.askAfter(second, nil)
 	f.Expect(f.reconcile(third)).To(Succeed())
 	f.Expect(f.approved(third)).To(BeFalse(), "an approval that was given is the only one")

@@ -89,7 +89,7 @@ func TestStageOfAJoin(t *testing.T) {
 			bootstrapv1.NodeNotLinkedReason, `names Machine "other"`},
 		"a Node of this Machine": {own(func(n *corev1.Node) { n.Annotations = map[string]string{clusterv1.MachineAnnotation: "machine"} }),
 			bootstrapv1.NodeNotLinkedReason, "condition NodeReady"},
-		"a Node of nobody":  {own(func(*corev1.Node) {}), bootstrapv1.NodeNotLinkedReason, "condition NodeReady"},
+		"an unmarked Node":  {own(func(*corev1.Node) {}), bootstrapv1.NodeNotLinkedReason, "condition NodeReady"},
 		"a Node goes first": {func(s *scope) { own(func(*corev1.Node) {})(s); s.joining.request = request(approval.RequestRefused) }, bootstrapv1.NodeNotLinkedReason, ""},
 		"issued":            {func(s *scope) { s.joining.request = request(approval.RequestIssued) }, bootstrapv1.WaitingForNodeReason, "journalctl"},
 		"approved before":   {func(s *scope) { s.joining.approved = true }, bootstrapv1.WaitingForNodeReason, "journalctl"},

@@ -75,7 +75,7 @@ func failing(t *testing.T, before func() error, after bool) client.Client {
 	})
 }
 
-// The program ends at the n-th write, before or after it has taken effect, and another one continues.
+// The program exits at the n-th write, before or after it has taken effect, and another one continues.
 // Whatever n is, the machine gets what it needs, and nothing is left when it is gone.
 func TestCrashes(t *testing.T) {
 	for _, after := range []bool{false, true} {
@@ -84,7 +84,7 @@ func TestCrashes(t *testing.T) {
 			writes := 0
 			crash := func() error {
 				if writes++; writes >= n {
-					return errors.New("the program has ended")
+					return errors.New("the program has exited")
 				}
 				return nil
 			}

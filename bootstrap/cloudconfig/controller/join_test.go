@@ -128,7 +128,7 @@ func TestWhatBecomesOfACertificateRequestIsShown(t *testing.T) {
 		want, saying string
 	}{
 		"refused":  {approval.RequestRefused, "the Machine is being deleted", bootstrapv1.CertificateRequestRefusedReason, "csr-1 is not approved: the Machine is being deleted"},
-		"pending":  {approval.RequestPending, "somebody else approves", bootstrapv1.CertificateRequestPendingReason, "csr-1"},
+		"pending":  {approval.RequestPending, "another approver decides", bootstrapv1.CertificateRequestPendingReason, "csr-1"},
 		"approved": {approval.RequestApproved, "", bootstrapv1.WaitingForCertificateReason, "kube-controller-manager"},
 		"issued":   {approval.RequestIssued, "", bootstrapv1.WaitingForNodeReason, "journalctl -u kubelet"},
 	} {

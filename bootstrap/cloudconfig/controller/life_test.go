@@ -254,7 +254,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.reconcile()
 	f.Expect(f.inTarget()).To(BeEmpty())
-	f.Expect(f.token(downloadTaken.ID)).NotTo(BeNil(), "what is somebody else's stays")
+	f.Expect(f.token(downloadTaken.ID)).NotTo(BeNil(), "a foreign token stays")
 	f.Expect(f.token(joinTaken.ID)).NotTo(BeNil())
 }
 

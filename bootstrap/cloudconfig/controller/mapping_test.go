@@ -37,7 +37,7 @@ func TestAClusterFindsItsCloudConfigs(t *testing.T) {
 	}
 }
 
-// lateConnection has no connection, and makes one before whoever has asked has noted that it waits for it.
+// lateConnection has no connection, and creates one before its caller has recorded that it waits for it.
 type lateConnection struct {
 	*fixture
 	made func()

@@ -127,7 +127,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 
 				api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/a", "2")}})
 				api.set(func(a *apiServer) { a.answer, a.hangs = nil, false })
-				m.Expect(m.poll()).To(BeTrue(), "it goes on when the fault is over")
+				m.Expect(m.poll()).To(BeTrue(), "it continues when the fault is over")
 				m.Expect(m.read("/etc/a")).To(Equal("2"))
 			}
 		})

@@ -30,7 +30,7 @@ func kubeletConfig(t *testing.T, o KubeletOptions) *kubeletv1beta1.KubeletConfig
 			g.Expect(f.Unit).To(Equal(KubeletUnit), "the kubelet is restarted when it changes")
 		}
 	}
-	g.Expect(unit).To(ContainSubstring(" --config=/var/lib/kubelet/config.yaml "), "without a file a kubelet lets everybody in")
+	g.Expect(unit).To(ContainSubstring(" --config=/var/lib/kubelet/config.yaml "), "without a file a kubelet accepts all callers")
 	scheme := runtime.NewScheme()
 	g.Expect(kubeletv1beta1.AddToScheme(scheme)).To(Succeed())
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -49,7 +49,7 @@ func given(config string) bootstrapv1.KubeletSpec {
 	return bootstrapv1.KubeletSpec{Config: &runtime.RawExtension{Raw: raw}}
 }
 
-func TestAKubeletIsNotOpenToEverybody(t *testing.T) {
+func TestAKubeletIsNotOpenToAll(t *testing.T) {
 	g := NewWithT(t)
 	config := kubeletConfig(t, KubeletOptions{NodeName: "n", ClusterDNS: "10.96.0.10", ClusterDomain: "cluster.example"})
 	g.Expect(config.Authentication.Anonymous.Enabled).To(HaveValue(BeFalse()))

@@ -128,7 +128,7 @@ func TestAnEndpointThatMovedReachesTheKubelet(t *testing.T) {
 	own := "server: https://elsewhere\ntoken: x\n"
 	m.write(realKubeconfig, own)
 	m.Expect(m.poll()).To(BeTrue())
-	m.Expect(m.read(realKubeconfig)).To(Equal(own), "that is somebody else's")
+	m.Expect(m.read(realKubeconfig)).To(Equal(own), "the certificate is another's")
 }
 
 // A kubelet reads the authority of the API server when it starts: before 1.36 it learns of another one by a restart only.

@@ -122,11 +122,11 @@ func TestWhoIsTurnedAwayIsWoken(t *testing.T) {
 	leave("a")
 	g.Expect(woken).To(Equal([]string{"3", "4", "7", "4"}))
 	leave("b")
-	g.Expect(woken).To(HaveLen(4), "nobody waits for b")
+	g.Expect(woken).To(HaveLen(4), "no caller waits for b")
 }
 
-// TestWithoutWakingNobodyWaits: a caller that is turned away tries again by itself.
-func TestWithoutWakingNobodyWaits(t *testing.T) {
+// TestWithoutWakingNoCallerWaits: a caller that is turned away tries again by itself.
+func TestWithoutWakingNoCallerWaits(t *testing.T) {
 	g := NewWithT(t)
 	b := bulkhead.ForWorkers[string](1)
 	leave, _ := b.Enter("a")
@@ -137,7 +137,7 @@ func TestWithoutWakingNobodyWaits(t *testing.T) {
 	g.Expect(entered).To(BeTrue())
 }
 
-// TestWhoHasEnteredIsNotWoken: nor who waits under another key.
+// TestWhoHasEnteredIsNotWoken, nor a caller that waits under another key.
 func TestWhoHasEnteredIsNotWoken(t *testing.T) {
 	g := NewWithT(t)
 	var woken []string
@@ -149,17 +149,17 @@ func TestWhoHasEnteredIsNotWoken(t *testing.T) {
 	_, entered = b.EnterFor("a", types.NamespacedName{Name: "3"})
 	g.Expect(entered).To(BeFalse())
 	_, entered = b.Enter("a")
-	g.Expect(entered).To(BeFalse(), "and leaves nobody to wake")
+	g.Expect(entered).To(BeFalse(), "and leaves no caller to wake")
 	first()
 	g.Expect(woken).To(Equal([]string{"2"}))
 	_, entered = b.EnterFor("a", types.NamespacedName{Name: "3"})
-	g.Expect(entered).To(BeTrue(), "whoever comes first")
+	g.Expect(entered).To(BeTrue(), "the first caller")
 	second()
 	g.Expect(woken).To(Equal([]string{"2"}))
 }
 
-// TestWhoWaitsIsNotForgottenWhenNobodyIsInside: more wait than there are places; each gets its turn.
-func TestWhoWaitsIsNotForgottenWhenNobodyIsInside(t *testing.T) {
+// TestWaitersAreNotForgottenWhenAllTurnsAreFree: more callers wait than there are turns; each gets one.
+func TestWaitersAreNotForgottenWhenAllTurnsAreFree(t *testing.T) {
 	g := NewWithT(t)
 	var woken []string
 	b := bulkhead.ForWorkers[string](4).Waking(func(object types.NamespacedName) { woken = append(woken, object.Name) })

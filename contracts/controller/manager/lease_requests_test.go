@@ -52,7 +52,7 @@ func (s *leaseServer) answers(status int) {
 	s.answer = func(*http.Request) (int, error) { return status, nil }
 }
 
-// closedBody tells whether it was closed.
+// closedBody records whether it was closed.
 type closedBody struct {
 	io.Reader
 	closed bool
@@ -125,7 +125,7 @@ func TestWhenALeaseIsLost(t *testing.T) {
 	}
 }
 
-// TestARenewalThatTakesLong counts from when it was sent: whoever waits for the lease may have read it then.
+// TestARenewalThatTakesLong counts from when it was sent: a candidate for the lease may have read it then.
 func TestARenewalThatTakesLong(t *testing.T) {
 	s := newLeaseServer(t)
 	s.answer = func(*http.Request) (int, error) {

@@ -34,7 +34,7 @@ func TestWhatAManagerDoesByDefault(t *testing.T) {
 	g.Expect(settings.LeaderElection).To(BeFalse())
 	g.Expect(settings.LeaderElectionID).To(Equal("example"))
 	g.Expect(settings.LeaderElectionNamespace).To(Equal("example-system"))
-	g.Expect(settings.LeaderElectionReleaseOnCancel).To(BeTrue(), "another goes on at once")
+	g.Expect(settings.LeaderElectionReleaseOnCancel).To(BeTrue(), "another continues at once")
 	g.Expect([]time.Duration{*settings.LeaseDuration, *settings.RenewDeadline, *settings.RetryPeriod}).To(
 		Equal([]time.Duration{15 * time.Second, 10 * time.Second, 2 * time.Second}))
 	g.Expect(settings.GracefulShutdownTimeout).To(HaveValue(Equal(ShutdownTimeout)))

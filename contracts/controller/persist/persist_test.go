@@ -75,7 +75,7 @@ func TestRaces(t *testing.T) {
 				_, err := persist.Status(ctx, c, before, after, status)
 				return err
 			}},
-		"a status that nobody else writes": {
+		"a status that nothing else writes": {
 			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
 				_, err := persist.OwnStatus(ctx, c, before, after, status)
 				return err

@@ -46,9 +46,9 @@ func TestAnotherWriteLosesNoEvent(t *testing.T) {
 	}
 }
 
-// TestNobodyIsTurnedAwayForGood plays a controller that writes the status of its objects, and another one that reads them and writes their
-// spec, with a cache and with handlers that follow at random. Once all is delivered no reconcile sleeps that was turned away.
-func TestNobodyIsTurnedAwayForGood(t *testing.T) {
+// TestNoReaderIsTurnedAwayPermanently simulates a controller that writes the status of its objects, and another one that reads them and
+// writes their spec, with a cache and with handlers that follow at random. Once all is delivered no refused reconcile still waits.
+func TestNoReaderIsTurnedAwayPermanently(t *testing.T) {
 	for seed := range uint64(20000) {
 		w := &readersWorld{random: rand.New(rand.NewPCG(seed, 1)), queued: true, versions: &persist.Versions{}}
 		for range 40 {
@@ -137,8 +137,8 @@ func (w *readersWorld) handlersFollow() {
 	w.queued = w.queued || awaited || w.changes[w.handled-1]
 }
 
-// TestAWaitInVainIsCounted: a reconcile that no event has brought back, whatever the cache shows by then.
-func TestAWaitInVainIsCounted(t *testing.T) {
+// TestAWaitWithoutAnEventIsCounted: a reconcile that no event has enqueued again, whatever the cache shows by then.
+func TestAWaitWithoutAnEventIsCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		shown string
 		event bool

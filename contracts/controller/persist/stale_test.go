@@ -80,11 +80,11 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 				return versions.Awaited().Update(event.UpdateEvent{ObjectOld: versioned("1"), ObjectNew: versioned(version)})
 			}
 			versions.Failed(at("10"), test.err)
-			g.Expect(versions.Behind(at("10"))).To(BeZero(), "nobody is held up")
+			g.Expect(versions.Behind(at("10"))).To(BeZero(), "no reconcile is held up")
 			g.Expect(passes("9")).To(BeFalse(), "a version from before the write")
 			g.Expect(passes("10")).To(BeFalse(), "the version before the write, as of a resync")
 			g.Expect(passes("11")).To(Equal(test.wakes))
-			g.Expect(passes("12")).To(Equal(test.wakes), "the other may have been somebody else's")
+			g.Expect(passes("12")).To(Equal(test.wakes), "the other may have been another writer's")
 			versions.Wrote(at("20"))
 			g.Expect(versions.Behind(at("19"))).To(BeNumerically(">", time.Second))
 			g.Expect(passes("20")).To(BeTrue(), "awaited")
@@ -160,7 +160,7 @@ func TestAwaited(t *testing.T) {
 	g.Expect(passes("5")).To(BeFalse(), "nothing written yet")
 
 	versions.Wrote(at("10"))
-	g.Expect(passes("10")).To(BeFalse(), "nobody waits")
+	g.Expect(passes("10")).To(BeFalse(), "no reconcile waits")
 	g.Expect(versions.Behind(at("9"))).To(Equal(time.Millisecond), "the event came between the read and the question")
 	g.Expect(versions.Behind(at("10"))).To(BeZero())
 

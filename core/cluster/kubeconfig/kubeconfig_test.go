@@ -136,7 +136,7 @@ func TestRenew(t *testing.T) {
 	g.Expect(next).To(Equal(due))
 }
 
-func TestAKubeconfigOfSomebodyElseIsNotRenewed(t *testing.T) {
+func TestAForeignKubeconfigIsNotRenewed(t *testing.T) {
 	g := NewWithT(t)
 	certificate, key := authority(t, ellipticKey(t), 10)
 	otherCertificate, otherKey := authority(t, ellipticKey(t), 10)

@@ -36,9 +36,9 @@ func recovering(w *world) *clusterv1.Cluster {
 	return c
 }
 
-// TestAReaderThatHangsBlocksNobody: neither who asks about the Cluster, nor who asks about others, nor who takes in that something answers.
+// TestAReaderThatHangsBlocksNoCaller: neither queries about this or another Cluster, nor reports that something answers.
 // The Cluster is not judged until it was read.
-func TestAReaderThatHangsBlocksNobody(t *testing.T) {
+func TestAReaderThatHangsBlocksNoCaller(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
 	w.onChange = nil
@@ -64,7 +64,7 @@ func TestAReaderThatHangsBlocksNobody(t *testing.T) {
 	g.Eventually(done).Should(Receive(&state))
 	g.Expect(state.Unread).To(BeTrue())
 	g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
-	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", w.clock.Now().Add(24*time.Hour)), "nobody is judged")
+	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", w.clock.Now().Add(24*time.Hour)), "no Machine is judged")
 	close(hangs)
 	g.Eventually(func() string { return w.Frozen(cluster).Reason }).Should(Equal(RecoveringReason))
 	g.Eventually(func() bool { return w.Frozen(other).Active() }).Should(BeFalse())
@@ -92,7 +92,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	g.Expect(notified).To(BeEmpty())
 	broken.Store(false)
 	g.Eventually(notified).Should(Receive(Equal(cluster)))
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the freeze of the previous core goes on")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the freeze of the previous core continues")
 	reads := asked.Load()
 	w.Frozen(cluster)
 	g.Consistently(asked.Load).WithTimeout(100*time.Millisecond).Should(Equal(reads), "it is read once")
@@ -150,7 +150,7 @@ func TestNothingIsKeptOfAClusterThatIsGone(t *testing.T) {
 	broken.Store(true)
 	w.Frozen(cluster)
 	w.Forget(cluster)
-	g.Eventually(ended).Should(Receive(), "nobody asks for it any more")
+	g.Eventually(ended).Should(Receive(), "no caller waits for it any more")
 	g.Expect(known()).To(BeZero())
 }
 

@@ -116,7 +116,7 @@ func TestARestoreWhoseVersionIsNotLower(t *testing.T) {
 
 // TestAClockThatIsSetBackIsNoRestore: the renewals of this core go back with its clock, at the next look or at the one after it.
 func TestAClockThatIsSetBackIsNoRestore(t *testing.T) {
-	for name, jumped := range map[string]time.Duration{"the clock was set back": -time.Hour, "nobody has set it": 0} {
+	for name, jumped := range map[string]time.Duration{"the clock was set back": -time.Hour, "it was not set": 0} {
 		g := NewWithT(t)
 		w := newWorld(0)
 		lease := leaseOf(nil)

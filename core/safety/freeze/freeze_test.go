@@ -208,7 +208,7 @@ func TestDismissal(t *testing.T) {
 	g.Expect(w.Frozen(other).Active()).To(BeTrue())
 	g.Expect(w.changes).To(Equal([]client.ObjectKey{cluster}))
 	w.Dismiss(cluster)
-	g.Expect(w.changes).To(HaveLen(1), "what is over wakes nobody: the annotation may be there for long")
+	g.Expect(w.changes).To(HaveLen(1), "what is over enqueues nothing: the annotation may be there for long")
 
 	w.clock.Step(time.Second)
 	w.lose(cluster)
@@ -238,7 +238,7 @@ func TestCounts(t *testing.T) {
 	w.Forget(cluster)
 	g.Expect(w.Frozen(cluster).Unread).To(BeTrue())
 	w.clock.Step(time.Hour)
-	g.Expect(w.Frozen(cluster).Unread).To(BeFalse(), "somebody asks late")
+	g.Expect(w.Frozen(cluster).Unread).To(BeFalse(), "a late query")
 	g.Expect(w.counts()).To(BeEmpty(), "and it is gone")
 }
 

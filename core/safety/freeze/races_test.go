@@ -40,7 +40,7 @@ func TestAStandbyThatStartedWithTheLeader(t *testing.T) {
 	g.Expect(standby.ReadLease(t.Context(), server, key)).To(Succeed())
 
 	standby.clock.Step(DefaultGrace + time.Minute)
-	g.Expect(standby.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason), "the grace is over, and nobody has looked")
+	g.Expect(standby.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason), "the grace is over, and was not read")
 	e := &Examiner{
 		Freezer: standby.Freezer, Client: indexed(), APIReader: indexed(),
 		Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) {

@@ -22,7 +22,7 @@ func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 	g.Expect(state.Unread).To(BeTrue(), "the condition stays until the timeout")
 	g.Expect(state.Until).To(Equal(begin.Add(DefaultTimeout)), "then it changes")
 	g.Expect(state.Message).To(And(ContainSubstring("has not answered since this core began"), ContainSubstring("connection refused")))
-	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", begin.Add(24*time.Hour)), "nobody is judged by what a Node reports")
+	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", begin.Add(24*time.Hour)), "no Machine is judged by what a Node reports")
 	g.Expect(w.Frozen(other)).To(Equal(State{}), "it answers")
 
 	w.clock.Step(DefaultTimeout)
@@ -35,7 +35,7 @@ func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 	w.lose(cluster)
 	w.clock.Step(DefaultTimeout - 1)
 	w.Dismiss(cluster)
-	g.Expect(w.Frozen(cluster).Active()).To(BeTrue(), "nobody can say that it answers")
+	g.Expect(w.Frozen(cluster).Active()).To(BeTrue(), "it is unknown whether it answers")
 	w.restore(cluster)
 	g.Expect(w.Frozen(cluster)).To(Equal(State{}), "a start is no outage")
 	w.lose(cluster)

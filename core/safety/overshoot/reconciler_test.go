@@ -186,8 +186,8 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
 }
 
-// TestNothingIsWrittenWhereNobodyWorks: while it is paused, without a Cluster, by another core, off, or in deletion.
-func TestNothingIsWrittenWhereNobodyWorks(t *testing.T) {
+// TestNothingIsWrittenWhereTheCoreDoesNotWork: while it is paused, without a Cluster, by another core, off, or in deletion.
+func TestNothingIsWrittenWhereTheCoreDoesNotWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deployment("d", 0)

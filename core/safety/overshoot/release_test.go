@@ -25,7 +25,7 @@ func TestUnfreezeByHand(t *testing.T) {
 		w.G.Expect(d.Annotations).NotTo(Or(HaveKey(annotation), HaveKey(overshoot.FrozenBecauseAnnotation)))
 		w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: a user has asked for it"}))
 		w.restart()
-		w.G.Expect(w.reconcile(d)).To(BeNumerically("~", time.Minute, time.Second), "a period to go on in, also after a restart")
+		w.G.Expect(w.reconcile(d)).To(BeNumerically("~", time.Minute, time.Second), "a period to continue, also after a restart")
 		w.clock.Step(time.Minute)
 		w.reconcile(d)
 		w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot), "then the surplus counts again")
@@ -59,9 +59,9 @@ func TestATimeThatIsToComeHoldsNothingUp(t *testing.T) {
 	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
 }
 
-// TestWhoeverTakesTheLabelAway, as a tool that keeps objects as they are in a repository, or a core with other flags, has it back after a
-// period and not at once: no two fight without end.
-func TestWhoeverTakesTheLabelAway(t *testing.T) {
+// TestALabelThatIsRemoved, as by a GitOps tool or a core with other flags, is set again after a period and not at once, so that the
+// two do not write without end.
+func TestALabelThatIsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deployment("d", 0)

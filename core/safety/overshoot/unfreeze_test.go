@@ -29,7 +29,7 @@ func TestUnfreezingASetOfADeployment(t *testing.T) {
 		"frozen":                              {by, `"` + overshoot.ByDeployment + `"`, overshoot.ByDeployment, "Warning NotUnfrozen"},
 		"frozen, by the core":                 {`"` + overshoot.Overshoot + `"`, `"` + overshoot.ByDeployment + `"`, overshoot.ByDeployment, "Warning NotUnfrozen"},
 		"the label was taken from the set":    {by, "null", "none", "Warning NotUnfrozen"},
-		"the set is frozen by somebody, too":  {by, `"by-another"`, overshoot.ByDeployment, "Warning NotUnfrozen"},
+		"the set is frozen by a user, too":    {by, `"by-another"`, overshoot.ByDeployment, "Warning NotUnfrozen"},
 		"the set alone is frozen":             {"null", by, "none", "Normal Unfrozen"},
 		"it was, and the set is still marked": {"null", `"` + overshoot.ByDeployment + `"`, "none", "Normal Unfrozen"},
 		"nothing is":                          {"null", "null", "none", ""},
@@ -115,9 +115,9 @@ func TestUnfreezingASetWhoseDeploymentIsNotSeen(t *testing.T) {
 	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Normal Unfrozen")))
 }
 
-// TestWhoeverAsksInVain: a policy refuses that the annotation is removed. What is frozen stays so and says why, once by an event; if the
-// one who asked takes it back, the condition says nothing of it any more.
-func TestWhoeverAsksInVain(t *testing.T) {
+// TestARefusedUnfreeze: a policy refuses that the annotation is removed. What is frozen stays so and reports why, once by an event; if the
+// user removes the annotation, the condition no longer mentions it.
+func TestARefusedUnfreeze(t *testing.T) {
 	t.Parallel()
 	for name, annotation := range map[string]string{"ours": overshoot.UnfreezeAnnotation, "of MCM": overshoot.MCMUnfreezeAnnotation} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestWhoeverAsksInVain(t *testing.T) {
 
 			w.annotate(d, annotation, "null")
 			w.reconcile(d)
-			w.G.Expect(w.guard.Condition(d, nil).Message).NotTo(ContainSubstring("refused"), "nobody asks any more")
+			w.G.Expect(w.guard.Condition(d, nil).Message).NotTo(ContainSubstring("refused"), "the request is gone")
 			w.G.Expect(w.guard.Condition(d, nil).Reason).To(Equal(overshoot.FrozenByLabelReason))
 			w.G.Expect(w.events()).To(BeEmpty())
 		})

@@ -125,8 +125,8 @@ func TestAnAddressThatCannotBeHad(t *testing.T) {
 	f.running(launch("m2", static("10.1.0.77")))
 }
 
-// TestAnInterfaceOfSomebodyElse of the same name is left as it is.
-func TestAnInterfaceOfSomebodyElse(t *testing.T) {
+// TestAForeignInterface of the same name is left as it is.
+func TestAForeignInterface(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Cut: simulator.CutBefore})
 	l := launch("m1", static("10.1.0.77"))

@@ -118,7 +118,7 @@ func TestAMachineMayAskAboutSeveral(t *testing.T) {
 	r.Expect(r.called()).To(HaveLen(1), "both are withdrawn, and nothing is no call")
 }
 
-func TestNobodyWorksOnAnEmptyQueue(t *testing.T) {
+func TestNothingWorksOnAnEmptyQueue(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a")
 	r.batcher.Forget(key("a"))

@@ -186,7 +186,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 }
 
 // The caller that opens the session may hang; one that waits for it gives up at their own deadline, and others are not concerned.
-func TestOpeningThatHangsHoldsNobodyElse(t *testing.T) {
+func TestOpeningThatHangsBlocksNoOther(t *testing.T) {
 	f := newFixture(t)
 	other := identitytest.New("other", "ns")
 	other.UID, other.Spec.SecretName = "other", "keys"

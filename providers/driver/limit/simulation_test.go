@@ -114,7 +114,7 @@ func TestTurnsAreInOrderAndWithinTheRate(t *testing.T) {
 }
 
 // Objects that come late may be passed, but by no more than one turn for each of the others; the rate is used nevertheless.
-func TestNobodyStarves(t *testing.T) {
+func TestNothingStarves(t *testing.T) {
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		rate := driver.Rate{PerSecond: 0.5 + 5*random.Float64(), Burst: 5}

@@ -103,8 +103,8 @@ func TestAFreezeBetweenTheTwoReads(t *testing.T) {
 	i.Expect(assessment(Frozen)).To(BeEquivalentTo(1))
 }
 
-// TestADeletionThatWasAcceptedGoesOnInAFreeze: what the cloud has agreed to end is neither asked for again nor taken back.
-func TestADeletionThatWasAcceptedGoesOnInAFreeze(t *testing.T) {
+// TestADeletionThatWasAcceptedContinuesInAFreeze: what the cloud has agreed to end is neither asked for again nor taken back.
+func TestADeletionThatWasAcceptedContinuesInAFreeze(t *testing.T) {
 	i := newInstallation(t)
 	gone := i.launch("gone")
 	i.scan(2)

@@ -38,7 +38,7 @@ func TestMarksThatATenantForgesInAnAccountOfTheirOwn(t *testing.T) {
 }
 
 // Nothing is called with an identity that no namespace here may use, whatever objects name; the age of the scope shows it.
-func TestAnIdentityThatNobodyMayUseIsNotListedWith(t *testing.T) {
+func TestAnIdentityThatNoNamespaceMayUseIsNotListedWith(t *testing.T) {
 	i := newInstallation(t)
 	theirs := driver.Scope{Identity: "tenant", Location: "here"}
 	i.collector.MayUse = func(_ context.Context, in driver.Scope, _ string) bool { return in != theirs }

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-func TestARecordThatSomebodyEdits(t *testing.T) {
+func TestARecordThatAUserEdits(t *testing.T) {
 	for name, data := range map[string]map[string]string{
 		"emptied": nil, "no JSON": {recordKey: "{"}, "without epochs": {recordKey: "{}"}, "with forged epochs": {recordKey: `{"epochs":[{"id":"x","from":1,"lastScan":2}]}`},
 	} {

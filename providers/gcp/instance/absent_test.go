@@ -108,8 +108,8 @@ func TestAnInstanceThatAppearsAfterTheList(t *testing.T) {
 	f.Expect(f.count("instances.get")).To(Equal(1))
 }
 
-// TestTheNameHasGoneToSomebodyElse between the look at an instance and its end: theirs is left alone.
-func TestTheNameHasGoneToSomebodyElse(t *testing.T) {
+// TestTheNameIsTakenByAnother between the look at an instance and its end: theirs is left alone.
+func TestTheNameIsTakenByAnother(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	protected := func(s *infrav1.GCPMachineSpec) { s.DeletionProtection = ptr.To(true) }
 	h := f.running(launch(zoneA, "one", 1))

@@ -160,8 +160,8 @@ func TestASelectorThatIsNone(t *testing.T) {
 	f.Expect(f.current.asked).To(BeZero())
 }
 
-// TestAnIdentityGoesWhenNobodyUsesIt: nothing is concluded from a cache that has no machine yet, nor from one that cannot be read.
-func TestAnIdentityGoesWhenNobodyUsesIt(t *testing.T) {
+// TestAnIdentityIsDeletedWhenUnused: nothing is concluded from a cache that has no machine yet, nor from one that cannot be read.
+func TestAnIdentityIsDeletedWhenUnused(t *testing.T) {
 	f := newFixture(t)
 	id, _ := f.reconciled("")
 	machine := identitytest.NewMachine("tenant", "m", "id")
