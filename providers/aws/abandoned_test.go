@@ -39,7 +39,7 @@ func TestAnInstanceWhoseObjectWentDuringTheLaunchIsEnded(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.expunge(f.launching())
 	f.sim.ClearFaults()
-	f.Eventually(f.live).Should(BeZero(), "nobody would ever end it")
+	f.Eventually(f.live).Should(BeZero(), "nothing else would ever terminate it")
 	f.Eventually(f.events).Should(ContainElement("InstanceAbandoned"))
 }
 

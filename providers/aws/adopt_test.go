@@ -70,7 +70,7 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 	}{
 		"of another name": {func(_ *fixture, was *infrav1.AWSMachine) (string, string) { return "n", was.Spec.ProviderID }, nil,
 			"it was not launched for an object of this namespace and name"},
-		"somebody else's": {func(f *fixture, _ *infrav1.AWSMachine) (string, string) {
+		"another owner's": {func(f *fixture, _ *infrav1.AWSMachine) (string, string) {
 			_, id := f.foreign()
 			return "m", id
 		}, nil, "it was not launched for an object of this namespace and name"},

@@ -180,7 +180,7 @@ func TestCAPA6131ConflictStorm(t *testing.T) {
 		if left.Add(-1) < 0 {
 			return nil
 		}
-		return apierrors.NewConflict(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("somebody was faster"))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("another writer was faster"))
 	}
 	f.intercept.Patch = patchFault(func(string) bool { return left.Load()%2 == 0 || left.Load() > 4 }, conflict)
 	f.start()

@@ -62,7 +62,7 @@ func TestSourceDestCheck(t *testing.T) {
 		NetworkInterfaceId: aws.String(f.sim.NetworkInterfaces()[on].ID), SourceDestCheck: &types.AttributeBooleanValue{Value: new(true)},
 	})
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Eventually(f.checked).Should(ConsistOf(true, false), "what somebody has switched on is switched off again")
+	f.Eventually(f.checked).Should(ConsistOf(true, false), "what a user has switched on is switched off again")
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 }
 

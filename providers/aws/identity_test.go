@@ -102,7 +102,7 @@ func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
 	f.Eventually(f.ready("thief")).Should(Equal("False ForeignInstance"))
 	m, err := f.get("thief")
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is reported about an instance of somebody else")
+	f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is reported about a foreign instance")
 	f.delete("thief")
 	f.Eventually(f.ready("thief")).Should(Equal("False DeletionBlocked"))
 	f.Expect(f.live()).To(Equal(1))

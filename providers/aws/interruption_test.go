@@ -89,7 +89,7 @@ func TestNoticesThatDoNotCount(t *testing.T) {
 	}
 	put(m.Spec.ProviderID)
 	f.Eventually(f.ready("m")).Should(Equal("False InterruptionImminent"))
-	f.Expect(f.owner("m").DeletionTimestamp).To(BeNil(), "anybody may have written the annotation")
+	f.Expect(f.owner("m").DeletionTimestamp).To(BeNil(), "any user may have written the annotation")
 	put("aws:///us-east-1a/i-other")
 	f.becomesReady("m")
 	put(m.Spec.ProviderID)

@@ -88,7 +88,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	}
 }
 
-// The wait after a quota is long, and the refusal was replaced by the quota at once: no one could see what to correct.
+// The wait after a quota is long, and the refusal was replaced by the quota at once: no user could see what to correct.
 func TestARefusedRecordStaysReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.backoff = func(driver.Class, int) time.Duration { return time.Hour }

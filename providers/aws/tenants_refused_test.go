@@ -44,7 +44,7 @@ func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 
 	w.label(nil)
 	w.Eventually(w.condition("m", driverv1.CloudReachableCondition)).Should(Equal("False " + driverv1.IdentityNotAllowedReason))
-	w.Expect(w.ready("m")()).To(Equal("True InstanceRunning"), "whoever counts machines must not replace them")
+	w.Expect(w.ready("m")()).To(Equal("True InstanceRunning"), "controllers that count machines must not replace it")
 	w.delete("m")
 	w.Eventually(w.ready("m")).Should(Equal("False " + driverv1.IdentityNotAllowedReason))
 	calls := w.called(accountA, "")
@@ -109,7 +109,7 @@ func TestKeysOfAnotherAccountAreNotUsed(t *testing.T) {
 		id := &infrav1.AWSIdentity{}
 		w.Expect(w.client.Get(w.ctx, client.ObjectKey{Name: w.nameOf("a")}, id)).To(Succeed())
 		return id.Status.Account
-	}).WithPolling(500*time.Millisecond).Should(Equal(accountB), "nobody uses it any more")
+	}).WithPolling(500*time.Millisecond).Should(Equal(accountB), "no machine uses it any more")
 }
 
 func TestASTSThatHangsBlocksNoOther(t *testing.T) {

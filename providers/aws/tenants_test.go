@@ -149,7 +149,7 @@ func TestAnIdentityInUseStays(t *testing.T) {
 	w.Eventually(w.state("a", driverv1.IdentityInUseCondition)).Should(Equal("True " + driverv1.UsedByMachinesReason))
 	w.Expect(w.messages["identity a"]).To(And(ContainSubstring("1 machines"), ContainSubstring(w.namespace)))
 	w.machine("late", w.with("a"))
-	w.Eventually(w.ready("late")).Should(Equal("False "+driverv1.IdentityNotReadyReason), "nobody new is given it")
+	w.Eventually(w.ready("late")).Should(Equal("False "+driverv1.IdentityNotReadyReason), "no new machine gets it")
 	w.delete("late")
 	w.Eventually(w.gone("late")).Should(BeTrue())
 

@@ -145,7 +145,7 @@ func TestAnIdentityInUseStays(t *testing.T) {
 	f.Eventually(f.identityState(id, driverv1.IdentityInUseCondition)).Should(And(
 		HavePrefix("True "+driverv1.UsedByMachinesReason), ContainSubstring(f.Namespace)))
 	late := f.machine("m2", with("used"))
-	f.Eventually(f.Ready(late)).Should(HavePrefix("False "+driverv1.IdentityNotReadyReason), "nobody new is given it")
+	f.Eventually(f.Ready(late)).Should(HavePrefix("False "+driverv1.IdentityNotReadyReason), "no new machine gets it")
 	f.Delete(late)
 	f.deleted(m)
 	f.Eventually(f.identityState(id, driverv1.IdentityReadyCondition)).Should(ContainSubstring("not found"))

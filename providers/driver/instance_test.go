@@ -27,7 +27,7 @@ func TestWithStatus(t *testing.T) {
 	g := NewWithT(t)
 	listed := Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "listed", Interrupted: true}
 	g.Expect(listed.With(Status{})).To(Equal(listed), "a source that knows nothing takes nothing away")
-	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).To(BeFalse(), "it cannot be taken back: somebody has deallocated it")
+	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).To(BeFalse(), "it cannot be reclaimed: a user has deallocated it")
 	g.Expect(Instance{Impaired: "old"}.With(Status{}).Impaired).To(BeEmpty(), "it passes the checks again")
 }
 

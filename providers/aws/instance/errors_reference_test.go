@@ -49,7 +49,7 @@ func TestErrorCodes(t *testing.T) {
 				var e *driver.Error
 				g.Expect(errors.As(err, &e)).To(BeTrue())
 				g.Expect(e.OnlyPlace).To(Equal(code == "InsufficientFreeAddressesInSubnet"), "all other shortages are of the zone")
-				g.Expect(e.OnlyTerms).To(Equal(code == "SpotMaxPriceTooLow"), "and of whoever asks there")
+				g.Expect(e.OnlyTerms).To(Equal(code == "SpotMaxPriceTooLow"), "and of all requests there")
 			})
 		}
 	}

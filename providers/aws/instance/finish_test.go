@@ -33,7 +33,7 @@ func TestFinishCallsForWhatDiffers(t *testing.T) {
 	m.Spec.ExtraInterfaces = []infrav1.ExtraInterface{{}, {NetworkCardIndex: new(int32(1)), InterfaceType: "efa-only"}, {NetworkCardIndex: new(int32(1))}}
 	g.Expect(d.Unfinished(m, i)).To(BeEmpty(), "unset is as it is")
 	m.Spec.SourceDestCheck = new(false)
-	g.Expect(d.Unfinished(m, i)).To(Equal("sourceDestCheck is not false on eni-1, eni-4"), "eni-5 was attached by somebody else")
+	g.Expect(d.Unfinished(m, i)).To(Equal("sourceDestCheck is not false on eni-1, eni-4"), "eni-5 was attached by another user")
 	g.Expect(d.Finish(t.Context(), m, i)).To(Succeed())
 	g.Expect(api.modified).To(HaveLen(2))
 	g.Expect(*api.modified[0].NetworkInterfaceId).To(Equal("eni-1"))

@@ -65,7 +65,7 @@ func TestParameterThatHoldsNoImage(t *testing.T) {
 		"missing":             {"", &ssmtypes.ParameterNotFound{}, driver.ClassUnresolved, "ParameterNotFound: there is no parameter /golden (looked up in region us-east-1"},
 		"without a version":   {"", &ssmtypes.ParameterVersionNotFound{}, driver.ClassUnresolved, "there is no such version or label: /golden"},
 		"forbidden":           {"", &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}, driver.ClassAuth, "no"},
-		"refused for good":    {"", &smithy.GenericAPIError{Code: "ValidationException", Message: "no"}, driver.ClassTerminal, "no"},
+		"refused permanently": {"", &smithy.GenericAPIError{Code: "ValidationException", Message: "no"}, driver.ClassTerminal, "no"},
 		"too many calls":      {"", &smithy.GenericAPIError{Code: "ThrottlingException", Message: "no"}, driver.ClassThrottle, "no"},
 		"fault of the server": {"", &smithy.GenericAPIError{Code: "InternalServerError", Message: "no"}, driver.ClassUnknown, "no"},
 	} {
@@ -79,7 +79,7 @@ func TestParameterThatHoldsNoImage(t *testing.T) {
 			_, err = r.image(t.Context(), &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{SSMParameter: "/golden"}})
 			g.Expect(driver.ClassOf(err)).To(Equal(test.class))
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"), "whoever may write AWSMachines may not read parameters")
+			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"), "users who may write AWSMachines may not read parameters")
 
 			api.value, api.err = "ami-0a1", nil
 			clk.SetTime(clk.Now().Add(time.Minute))

@@ -81,7 +81,7 @@ func TestRunInputWithEverything(t *testing.T) {
 	g.Expect(*in.MetadataOptions.HttpPutResponseHopLimit).To(Equal(int32(2)))
 }
 
-// What no one has asked for is the safe form: a token, and no hop to what a pod could send on.
+// The default is the safe form: a token, and no hop to what a pod could send on.
 func TestCAPA3744And4247TheMetadataService(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec   infrav1.InstanceMetadata

@@ -234,13 +234,13 @@ func TestErrorsAboutSomeOfTheInstances(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"not known":                 {answer("InvalidInstanceID.NotFound"), true},
-		"protected":                 {answer("OperationNotPermitted"), true},
-		"excepted by a policy":      {answer("UnauthorizedOperation"), true},
-		"refused, nobody knows why": {&driver.Error{Class: driver.ClassRefused, Err: &smithy.GenericAPIError{Code: "SomethingNew"}}, true},
-		"never sent":                {&driver.Error{Class: driver.ClassRefused, Err: errors.New("connection refused")}, false},
-		"expired":                   {answer("ExpiredToken"), false},
-		"fault of the server":       {answer("InternalError"), false},
+		"not known":            {answer("InvalidInstanceID.NotFound"), true},
+		"protected":            {answer("OperationNotPermitted"), true},
+		"excepted by a policy": {answer("UnauthorizedOperation"), true},
+		"refused, unknown why": {&driver.Error{Class: driver.ClassRefused, Err: &smithy.GenericAPIError{Code: "SomethingNew"}}, true},
+		"never sent":           {&driver.Error{Class: driver.ClassRefused, Err: errors.New("connection refused")}, false},
+		"expired":              {answer("ExpiredToken"), false},
+		"fault of the server":  {answer("InternalError"), false},
 	} {
 		NewWithT(t).Expect(isOfSome(test.err)).To(Equal(test.want), name)
 	}

@@ -49,8 +49,8 @@ func TestMessagesThatAreNotUsed(t *testing.T) {
 	}{
 		"malformed":                     {body: "{"},
 		"another kind":                  {body: message("aws.ec2", "EC2 Instance State-change Notification", region, at, instanceA)},
-		"of nobody here":                {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), age: 2 * time.Minute},
-		"of nobody here yet":            {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), left: 1},
+		"of no machine here":            {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), age: 2 * time.Minute},
+		"of no machine here yet":        {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), left: 1},
 		"of another region":             {body: message("aws.ec2", detailInterruption, "eu-west-1", at, instanceA), age: 2 * time.Minute},
 		"from the future":               {kind: detailInterruption, age: -time.Hour},
 		"too old":                       {kind: detailInterruption, age: time.Hour},

@@ -43,8 +43,8 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		"of a clock that is a minute fast": {body: interruption(-time.Minute), result: resultRecorded},
 		"of the future":                    {body: interruption(-time.Minute - time.Second), result: resultStale},
 		"the cache cannot be read":         {body: interruption(0), list: errors.New("no index"), result: resultRefused},
-		"of nobody yet":                    {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), queued: unknownFor - 1, result: resultWaiting},
-		"of nobody":                        {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), queued: unknownFor, result: resultUnknown},
+		"of no machine yet":                {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), queued: unknownFor - 1, result: resultWaiting},
+		"of no machine":                    {body: message("aws.ec2", detailInterruption, region, at, "i-0c000000000000000"), queued: unknownFor, result: resultUnknown},
 		"interruption of on-demand":        {body: interruption(0), change: onDemand, result: resultOnDemand},
 		"interruptible by its launch": {body: interruption(0), result: resultRecorded, change: func(m *infrav1.AWSMachine) {
 			onDemand(m)

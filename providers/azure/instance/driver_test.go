@@ -166,7 +166,7 @@ func TestPlaces(t *testing.T) {
 	f.Expect(places("2")).To(Equal([]string{"0 westeurope-2 2 Standard_D2s_v5"}))
 	f.Expect(places("", func(s *infrav1.AzureMachineSpec) { s.Zones, s.Spot = nil, &infrav1.Spot{} })).To(Equal([]string{"0 westeurope  Standard_D2s_v5spot"}))
 	terms = "for 0.05 USD an hour at most"
-	f.Expect(places("2", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{MaxPrice: "0.05"} })).To(HaveLen(1), "a price that is too low is nobody else's")
+	f.Expect(places("2", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{MaxPrice: "0.05"} })).To(HaveLen(1), "a price that is too low concerns no other request")
 	l := launch("m1")
 	l.FailureDomain = "3"
 	_, err := f.Places(f.ctx, l)

@@ -47,7 +47,7 @@ func TestWhyAMachineHasFailed(t *testing.T) {
 	f.Expect(f.list()[0]).To(And(HaveField("State", driverv1.InstanceFailed), HaveField("Refused", driver.ClassCapacity)))
 }
 
-// TestFailedMachinesThatRun cost one call each, ten in each list at most, and none of them is said to start again meanwhile.
+// TestFailedMachinesThatRun cost one call each, ten in each list at most, and none of them is reported as starting again meanwhile.
 func TestFailedMachinesThatRun(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	var machines []driver.Handle

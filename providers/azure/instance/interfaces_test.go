@@ -125,7 +125,7 @@ func TestAnAddressThatCannotBeHad(t *testing.T) {
 	f.running(launch("m2", static("10.1.0.77")))
 }
 
-// TestAForeignInterface of the same name is left as it is.
+// TestAForeignInterface of the same name is left alone.
 func TestAForeignInterface(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Cut: simulator.CutBefore})
@@ -198,7 +198,7 @@ func TestAnInterfaceThatHasFailed(t *testing.T) {
 	f.tag(f.cloud.Resources()[0].ID, `{"tags":{"team":"red"}}`)
 	_, err = f.Create(f.ctx, l)
 	f.Expect(err).To(MatchError(ContainSubstring("without the mark")))
-	f.Expect(f.calls()[put]).To(Equal(4), "somebody else's is not changed")
+	f.Expect(f.calls()[put]).To(Equal(4), "a foreign one is not changed")
 }
 
 // TestALockThatIsTakenOff: launches wait for it, with and without interfaces of their own, and fail for nothing else.

@@ -102,7 +102,7 @@ func TestKarpenterAzure1472ThrottledFor29Seconds(t *testing.T) {
 	var e *driver.Error
 	f.Expect(errors.As(err, &e)).To(BeTrue())
 	f.Expect(e.RetryAfter).To(Equal(29 * time.Second))
-	f.Expect(f.cloud.Calls()).To(HaveLen(1), "whoever waits is the kit")
+	f.Expect(f.cloud.Calls()).To(HaveLen(1), "the kit waits, not the driver")
 }
 
 // karpenter-azure PR #1934: machines that were taken back counted as running.
@@ -117,7 +117,7 @@ func TestKarpenterAzure1934EvictedMachines(t *testing.T) {
 	f.Expect(status).To(HaveKeyWithValue(h.ProviderID, And(HaveField("State", driverv1.InstanceStopped), HaveField("Interrupted", true))))
 }
 
-// CAPZ #4771: templates did not tell GPUs, so that nothing was scaled from zero for them.
+// CAPZ #4771: templates did not have GPUs, so that nothing was scaled from zero for them.
 func TestCAPZ4771CapacityWithGPUs(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	template := &infrav1.AzureMachineTemplate{}

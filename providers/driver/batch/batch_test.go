@@ -43,7 +43,7 @@ func TestABatchIsLimited(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a", "b", "c", "d", "e", "f", "g")
 	r.start(t.Context())
-	r.Eventually(r.called).Should(Equal([]string{"r: a b c"}), "a full batch waits for nobody")
+	r.Eventually(r.called).Should(Equal([]string{"r: a b c"}), "a full batch does not wait")
 	r.passes(time.Second)
 	r.take("r", "f")
 	r.passes(time.Second)

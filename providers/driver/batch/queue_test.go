@@ -72,8 +72,8 @@ func TestWhenACallIsDue(t *testing.T) {
 	}{
 		"the first waits for others":            {waiting: 1, want: 100 * time.Millisecond},
 		"one is missing":                        {waiting: 2, want: 100 * time.Millisecond},
-		"a full batch waits for nobody":         {waiting: 3},
-		"more than a batch waits for nobody":    {waiting: 4},
+		"a full batch does not wait":            {waiting: 3},
+		"more than a batch does not wait":       {waiting: 4},
 		"a call was made a moment ago":          {waiting: 1, called: asked.Add(-200 * time.Millisecond), want: 3800 * time.Millisecond},
 		"so it was, and the batch is full":      {waiting: 3, called: asked.Add(-200 * time.Millisecond), want: 800 * time.Millisecond},
 		"a call was made long ago":              {waiting: 1, called: asked.Add(-time.Hour), want: 100 * time.Millisecond},

@@ -85,7 +85,7 @@ func TestWhoMayUseAnIdentity(t *testing.T) {
 	}{
 		"allowed and ready":                            {namespace: "ns", names: "id"},
 		"the process's own":                            {namespace: "ns"},
-		"the process's own, which is for nobody":       {namespace: "ns", required: true, want: driverv1.IdentityNotAllowedReason},
+		"the process's own, for no namespace":          {namespace: "ns", required: true, want: driverv1.IdentityNotAllowedReason},
 		"named, where one is required":                 {namespace: "ns", names: "id", required: true},
 		"named, where none is used":                    {namespace: "ns", names: "id", unused: true, want: driverv1.IdentityNotAllowedReason},
 		"the process's own, where no identity is used": {namespace: "ns", unused: true},

@@ -158,7 +158,7 @@ func TestASecretThatCannotBeUsed(t *testing.T) {
 		_, err := f.sessions.Get(t.Context(), "id")
 		f.Expect(driver.IsAuth(err)).To(BeTrue())
 		f.Expect(identity.AsInvalid(err).Reason).To(Equal(driverv1.CredentialsInvalidReason))
-		f.Expect(err.Error()).NotTo(ContainSubstring("the key is none"), "users of the identity are not told what its Secret is like")
+		f.Expect(err.Error()).NotTo(ContainSubstring("the key is none"), "users of the identity do not see the content of its Secret")
 	}
 	f.Expect(f.opens).To(Equal(1))
 	f.openErr = nil
@@ -212,7 +212,7 @@ func TestOpeningThatHangsBlocksNoOther(t *testing.T) {
 	f.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused))
 	cancel()
 	f.Expect(<-hung).To(HaveOccurred())
-	f.Expect(f.get(t).key).To(Equal("one"), "that somebody has given up says nothing")
+	f.Expect(f.get(t).key).To(Equal("one"), "a cancelled caller proves nothing")
 }
 
 // Who has read an identity before another version was opened must not bring the former one back.

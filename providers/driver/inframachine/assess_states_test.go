@@ -18,22 +18,22 @@ import (
 func TestEachStateAndEvent(t *testing.T) {
 	type outcomes struct{ young, ran string }
 	events := map[string]driver.Instance{
-		"": {}, "interrupted": {Interrupted: true}, "refused": {Refused: driver.ClassCapacity}, "refused for good": {Refused: driver.ClassTerminal},
+		"": {}, "interrupted": {Interrupted: true}, "refused": {Refused: driver.ClassCapacity}, "refused permanently": {Refused: driver.ClassTerminal},
 	}
 	pending, running := outcomes{"InstancePending", "InstancePending"}, outcomes{"InstanceRunning", "InstanceRunning"}
 	stopping, stopped := outcomes{"InstanceStopping", "InstanceStopping"}, outcomes{"InstanceStopped", "InstanceStopped"}
 	taken := outcomes{"!InstanceInterrupted", "!InstanceInterrupted"}
 	ended, failed := outcomes{"!InstanceLaunchFailed", "!InstanceTerminated"}, outcomes{"!InstanceLaunchFailed", "InstanceFailed"}
 	for state, want := range map[driverv1.InstanceState]map[string]outcomes{
-		driverv1.InstancePending:     {"": pending, "interrupted": pending, "refused": pending, "refused for good": pending},
-		driverv1.InstanceRunning:     {"": running, "interrupted": running, "refused": running, "refused for good": running},
-		driverv1.InstanceStopping:    {"": stopping, "interrupted": stopping, "refused": stopping, "refused for good": stopping},
-		driverv1.InstanceStopped:     {"": stopped, "interrupted": taken, "refused": stopped, "refused for good": stopped},
-		driverv1.InstanceTerminating: {"": ended, "interrupted": taken, "refused": {"InsufficientCapacity", "!InstanceTerminated"}, "refused for good": ended},
-		driverv1.InstanceTerminated:  {"": ended, "interrupted": taken, "refused": {"again", "!InstanceTerminated"}, "refused for good": ended},
-		driverv1.InstanceFailed:      {"": failed, "interrupted": {"!InstanceInterrupted", "InstanceFailed"}, "refused": {"again", "InstanceFailed"}, "refused for good": failed},
-		driverv1.InstanceMissing:     {"": pending, "interrupted": pending, "refused": pending, "refused for good": pending}, // no driver reports that
-		"SomeDay":                    {"": pending, "interrupted": pending, "refused": pending, "refused for good": pending},
+		driverv1.InstancePending:     {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
+		driverv1.InstanceRunning:     {"": running, "interrupted": running, "refused": running, "refused permanently": running},
+		driverv1.InstanceStopping:    {"": stopping, "interrupted": stopping, "refused": stopping, "refused permanently": stopping},
+		driverv1.InstanceStopped:     {"": stopped, "interrupted": taken, "refused": stopped, "refused permanently": stopped},
+		driverv1.InstanceTerminating: {"": ended, "interrupted": taken, "refused": {"InsufficientCapacity", "!InstanceTerminated"}, "refused permanently": ended},
+		driverv1.InstanceTerminated:  {"": ended, "interrupted": taken, "refused": {"again", "!InstanceTerminated"}, "refused permanently": ended},
+		driverv1.InstanceFailed:      {"": failed, "interrupted": {"!InstanceInterrupted", "InstanceFailed"}, "refused": {"again", "InstanceFailed"}, "refused permanently": failed},
+		driverv1.InstanceMissing:     {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending}, // no driver reports that
+		"SomeDay":                    {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
 	} {
 		for event, i := range events {
 			for ran, wanted := range map[bool]string{false: want[event].young, true: want[event].ran} {

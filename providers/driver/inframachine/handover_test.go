@@ -27,7 +27,7 @@ func TestHandOver(t *testing.T) {
 		"the provider ID is not known":      {known: host, given: host},
 		"both are known":                    {providerID: "p", known: host, given: host, released: true},
 		"there are no addresses":            {providerID: "p", released: true},
-		"nobody takes them over":            {given: host, after: handOverGrace, released: true},
+		"nothing takes them over":           {given: host, after: handOverGrace, released: true},
 		"the Machine is not deleted itself": {stays: true, given: host, released: true},
 	} {
 		t.Run(name, func(t *testing.T) {

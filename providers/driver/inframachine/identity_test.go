@@ -84,7 +84,7 @@ func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 
 			after := &testMachine{}
 			g.Expect(server.Get(t.Context(), key, after)).To(Succeed())
-			g.Expect(after.Finalizers).To(Equal(m.Finalizers), "what may exist is not let go")
+			g.Expect(after.Finalizers).To(Equal(m.Finalizers), "what may exist is not released")
 			ready := meta.FindStatusCondition(after.Status.Conditions, driverv1.ReadyCondition)
 			g.Expect(ready).To(HaveField("Status", test.ready))
 			if test.reported == "" {

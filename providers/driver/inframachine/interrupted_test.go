@@ -45,7 +45,7 @@ func TestInterrupted(t *testing.T) {
 	notice.At = notice.At.Add(time.Second)
 	g.Expect(r.Interrupted(obj, notice)).To(BeFalse(), "a later one")
 	clk.SetTime(notice.Deadline.Add(clockSkew))
-	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "nobody waits any more")
+	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "no caller waits any more")
 	r.interrupted.forget(client.ObjectKeyFromObject(obj))
 	g.Expect(r.Interrupted(obj, notice)).To(BeTrue(), "too late")
 	g.Expect(r.interrupted.get(client.ObjectKeyFromObject(obj)).about(obj, "p")).To(BeFalse())

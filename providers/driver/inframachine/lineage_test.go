@@ -35,5 +35,5 @@ func TestTheCollectorMayUseWhatItsNamespacesMay(t *testing.T) {
 		g.Expect(r.mayUse(t.Context(), scope, "")).To(Equal(namespace == "ns"))
 	}
 	r.Identities.Required = true
-	g.Expect(r.mayUse(t.Context(), driver.Scope{Location: "here"}, "ns")).To(BeFalse(), "the process's own credentials are for nobody")
+	g.Expect(r.mayUse(t.Context(), driver.Scope{Location: "here"}, "ns")).To(BeFalse(), "the process's own credentials are for no namespace")
 }

@@ -116,7 +116,7 @@ func TestWhatALaunchLeavesUnfinished(t *testing.T) {
 // was done by another user, all is well by itself. What others switch off later is asked for again.
 func TestWhatIsRefusedToBeFinished(t *testing.T) {
 	for name, err := range map[string]error{
-		"not allowed": driver.NewAuthError("Set", "Denied", errors.New("not you")), "for good": driver.NewTerminalError("Set", "Never", errors.New("not you")),
+		"not allowed": driver.NewAuthError("Set", "Denied", errors.New("not you")), "permanently": driver.NewTerminalError("Set", "Never", errors.New("not you")),
 		"not found": driver.NewNotFoundError("Set", "None", errors.New("not you")),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,9 @@ func TestAnInterruptedMachine(t *testing.T) {
 		change func(*simWorld)
 		kept   string
 	}{
-		"of a MachineSet": {func(*simWorld) {}, ""},
-		"on demand":       {func(w *simWorld) { w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Spot = false }) }, "one that it may take back"},
-		"of nobody":       {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.OwnerReferences = nil }) }, "no MachineSet controls it"},
+		"of a MachineSet":  {func(*simWorld) {}, ""},
+		"on demand":        {func(w *simWorld) { w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Spot = false }) }, "one that it may take back"},
+		"without an owner": {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.OwnerReferences = nil }) }, "no MachineSet controls it"},
 		"that is paused": {func(w *simWorld) {
 			w.machine(func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
 		}, "it is paused"},
@@ -76,7 +76,7 @@ func TestAnInterruptedMachine(t *testing.T) {
 				time.Sleep(30 * time.Minute)
 				g.Expect(w.message(driverv1.ReadyCondition)).To(HavePrefix("True "), "it was not taken back")
 				g.Expect(calls("delete Machine")).To(BeZero())
-				g.Expect(p.Reconciler().Interrupted(obj, notice)).To(BeTrue(), "nobody waits for it any more")
+				g.Expect(p.Reconciler().Interrupted(obj, notice)).To(BeTrue(), "no caller waits for it any more")
 			})
 		})
 	}

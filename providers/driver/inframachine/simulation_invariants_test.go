@@ -107,7 +107,7 @@ func (w *simWorld) checkConditions(was, is *examplev1.ExampleMachine) {
 		w.LogLocked("CloudReachable is %s", is)
 	}
 	if was.Status.HasFailed() != is.Status.HasFailed() {
-		w.LogLocked("failed for good: %s", *is.Status.FailureReason)
+		w.LogLocked("failed permanently: %s", *is.Status.FailureReason)
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *simWorld) answered(p *simProcess, c simulation.Call, response *http.Res
 		w.ViolateLocked("%d machines at a time carry the mark", count.Most)
 	}
 	if !slices.Equal(foreign, w.seen.foreign) {
-		w.ViolateLocked("what is somebody else's was touched: of %v there is %v", w.seen.foreign, foreign)
+		w.ViolateLocked("a foreign resource was changed: of %v there is %v", w.seen.foreign, foreign)
 	}
 	if c.Name == "Create machines" && response.StatusCode == http.StatusAccepted {
 		w.checkCreation(c, count)

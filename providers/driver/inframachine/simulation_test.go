@@ -260,7 +260,7 @@ func (w *simWorld) disproof(reason string) string {
 	case reason == driverv1.InstanceLaunchTimeoutReason && (w.caused("stopped") || w.caused("slow") || len(machines) > 0 && machines[0].State != cloud.StateRunning):
 		return ""
 	}
-	w.Violate("the machine has failed for good: %s, which is not so", reason)
+	w.Violate("the machine is reported as failed permanently, which is wrong: %s", reason)
 	return "it has failed"
 }
 

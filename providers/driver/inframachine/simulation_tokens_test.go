@@ -171,7 +171,7 @@ func (d *simTokenDriver) Delete(ctx context.Context, scope driver.Scope, handles
 	return d.example.Delete(ctx, scope, handles)
 }
 
-// Cleanup is never old: it stands for what EC2 deletes with an instance.
+// Cleanup is never old: it is what EC2 deletes with an instance.
 func (d *simTokenDriver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	return d.example.Cleanup(ctx, scope, handles)
 }

@@ -131,7 +131,7 @@ func (w *simWorld) populate() {
 	if d.IntN(10) == 0 {
 		zone := simulation.One(d, "a", "b", "c")
 		w.seen.taken = zone
-		w.Log("somebody else has a machine of the name in zone %s", zone)
+		w.Log("another user has a machine of the name in zone %s", zone)
 		w.createForeign(zone, simName)
 	}
 	time.Sleep(2 * time.Minute)

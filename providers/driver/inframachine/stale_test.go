@@ -46,7 +46,7 @@ func TestNothingIsConcludedFromACacheOlderThanTheLastOwnWrite(t *testing.T) {
 	g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 	update := event.UpdateEvent{ObjectOld: stored, ObjectNew: own}
 	g.Expect(r.changes().Update(update)).To(BeTrue(), "it is waited for")
-	g.Expect(r.changes().Update(update)).To(BeFalse(), "own writes wake nobody else")
+	g.Expect(r.changes().Update(update)).To(BeFalse(), "own writes enqueue no other object")
 }
 
 // TestALostRaceWritesNoStatus: what was observed depends on an object that is not as it was read, and the next reconcile knows better.

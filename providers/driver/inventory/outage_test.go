@@ -114,7 +114,7 @@ func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
 		s.forget(key)
 	}
 	s.track(one, handle("i-1"), false)
-	g.Expect(s.outage).To(BeNil(), "nobody has listed while no machine was there")
+	g.Expect(s.outage).To(BeNil(), "there was no list while no machine was there")
 	g.Expect(fails(DefaultUnreachableAfter-1, expired)).To(BeNil())
 	g.Expect(fails(1, expired)).To(HaveField("Since", clk.Now().Add(-DefaultUnreachableAfter)))
 }

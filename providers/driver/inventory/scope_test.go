@@ -35,7 +35,7 @@ func TestReportsOthersWithTheSameMark(t *testing.T) {
 	r.lists(2)
 	r.Eventually(r.woken).Should(ConsistOf("one"))
 	view := r.inventory.Track(one, h, true)
-	r.Expect(view.Others).To(HaveLen(1), "neither that of somebody else nor one that has ended")
+	r.Expect(view.Others).To(HaveLen(1), "neither a foreign one nor one that has ended")
 	r.Expect(view.Others[0].ProviderID).To(Equal("i-2"))
 	h.ProviderID = ""
 	_, ok := r.inventory.Owned(h)

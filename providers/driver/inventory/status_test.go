@@ -93,7 +93,7 @@ func TestASecondSourceShowsWhatListsLeaveOut(t *testing.T) {
 		i.Forget(one)
 		i.Forget(two)
 		time.Sleep(time.Hour)
-		g.Expect(source.times()).To(Equal(asked), "nothing is asked for nobody")
+		g.Expect(source.times()).To(Equal(asked), "without machines there is no request")
 	})
 }
 

@@ -172,7 +172,7 @@ func TestWhatMayBeDropped(t *testing.T) {
 		want   bool
 	}{
 		"nothing left to know": {func(*rig) {}, true},
-		"somebody waits":       {func(r *rig) { r.pair().join(&waiter{}, r.fake.Now()) }, false},
+		"another one waits":    {func(r *rig) { r.pair().join(&waiter{}, r.fake.Now()) }, false},
 		"tokens are missing":   {func(r *rig) { r.admit("b") }, false},
 		"closed for long":      {func(r *rig) { r.Report("r", create, throttle(time.Hour)); r.passes(time.Hour + time.Minute) }, false},
 	} {

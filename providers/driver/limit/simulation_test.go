@@ -106,7 +106,7 @@ func TestTurnsAreInOrderAndWithinTheRate(t *testing.T) {
 		s.rest = time.Duration(random.IntN(20)) * time.Second
 		s.run(5 * time.Minute)
 		s.expectWithin(rate)
-		s.Expect(s.longest).To(BeNumerically("<=", 0), "seed %d: nobody behind goes first", seed)
+		s.Expect(s.longest).To(BeNumerically("<=", 0), "seed %d: none behind goes first", seed)
 		if s.rest == 0 {
 			s.Expect(len(s.turns)).To(BeNumerically(">=", int(rate.PerSecond*299)), "no turn is lost")
 		}
@@ -125,7 +125,7 @@ func TestNothingStarves(t *testing.T) {
 		for _, o := range s.objects {
 			s.Expect(s.fake.Since(o.first)).To(Or(
 				BeNumerically("<", time.Duration(float64(4*len(s.objects))/rate.PerSecond*float64(time.Second))+4*s.late+time.Minute),
-				BeNumerically(">", 1000*time.Hour)), "seed %d: nobody waits for ever", seed)
+				BeNumerically(">", 1000*time.Hour)), "seed %d: none waits forever", seed)
 		}
 		most := min(rate.PerSecond, float64(len(s.objects))/(s.late.Seconds()+1))
 		s.Expect(float64(len(s.turns))/1200).To(BeNumerically(">", most/3), "seed %d: %v late, %d objects", seed, s.late, len(s.objects))

@@ -178,7 +178,7 @@ func TestAPausedClusterIsNotTouched(t *testing.T) {
 	i.Expect(i.events).To(BeEmpty())
 	i.pause(false)
 	i.scan(4)
-	i.Expect(i.cloud.deleted).To(BeEmpty(), "nobody knows whether it was removed before the pause")
+	i.Expect(i.cloud.deleted).To(BeEmpty(), "it is unknown whether it was removed before the pause")
 	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-gone-a"))))
 }
 

@@ -144,7 +144,7 @@ func TestDecide(t *testing.T) {
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Frozen: true}
 		}, Frozen},
 		"frozen in the scan before": {func(_ *World, _ *Found, s *Observation) { s.Frozen = true }, SeenOnce},
-		"frozen, and what is ended by nobody anyway": {func(w *World, f *Found, s *Observation) {
+		"frozen, and not deleted in any case": {func(w *World, f *Found, s *Observation) {
 			marked("c", "other", 30*time.Minute)(w, f, s)
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Frozen: true}
 		}, UnknownEpoch},
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 		"seen a moment ago":              {func(_ *World, _ *Found, s *Observation) { s.First = s.First.Add(time.Second) }, Young},
 		"launched a moment ago":          {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
 		"launched in the future":         {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
-		"launched nobody knows when":     {func(_ *World, f *Found, _ *Observation) { f.LaunchTime = time.Time{} }, Orphan},
+		"launched at an unknown time":    {func(_ *World, f *Found, _ *Observation) { f.LaunchTime = time.Time{} }, Orphan},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f, seen := orphan()
@@ -290,5 +290,5 @@ func TestLaunched(t *testing.T) {
 		})
 	}
 	cut := driver.OwnerName(types.NamespacedName{Namespace: "ns", Name: strings.Repeat("n", 300)})
-	NewWithT(t).Expect((&World{}).launched(of(cut, token, ""), Cluster{})).To(BeTrue(), "of a name that was cut, the token does not tell")
+	NewWithT(t).Expect((&World{}).launched(of(cut, token, ""), Cluster{})).To(BeTrue(), "of a name that was cut, the token proves nothing")
 }

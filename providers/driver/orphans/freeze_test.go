@@ -103,7 +103,7 @@ func TestAFreezeBetweenTheTwoReads(t *testing.T) {
 	i.Expect(assessment(Frozen)).To(BeEquivalentTo(1))
 }
 
-// TestADeletionThatWasAcceptedContinuesInAFreeze: what the cloud has agreed to end is neither asked for again nor taken back.
+// TestADeletionThatWasAcceptedContinuesInAFreeze: a deletion that the cloud has accepted is neither requested again nor reverted.
 func TestADeletionThatWasAcceptedContinuesInAFreeze(t *testing.T) {
 	i := newInstallation(t)
 	gone := i.launch("gone")

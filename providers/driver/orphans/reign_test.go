@@ -52,7 +52,7 @@ func TestAnotherProcessBeginsAnotherEpoch(t *testing.T) {
 	f.Expect(second.Epoch).NotTo(Equal(first.Epoch))
 	f.Expect(covered(record, first)).To(BeTrue())
 	f.Expect(covered(record, second)).To(BeTrue())
-	f.Expect(covered(record, lost)).To(BeFalse(), "whether a backup has its object, nobody knows")
+	f.Expect(covered(record, lost)).To(BeFalse(), "it is unknown whether a backup has its object")
 	f.Expect(f.reign.Scopes()).To(ContainElement(testScope), "a scope is remembered without objects")
 }
 

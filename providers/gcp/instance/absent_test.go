@@ -108,7 +108,7 @@ func TestAnInstanceThatAppearsAfterTheList(t *testing.T) {
 	f.Expect(f.count("instances.get")).To(Equal(1))
 }
 
-// TestTheNameIsTakenByAnother between the look at an instance and its end: theirs is left alone.
+// TestTheNameIsTakenByAnother between the read of an instance and its deletion: the foreign one is left alone.
 func TestTheNameIsTakenByAnother(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	protected := func(s *infrav1.GCPMachineSpec) { s.DeletionProtection = ptr.To(true) }

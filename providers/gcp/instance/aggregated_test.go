@@ -163,11 +163,11 @@ func TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
 	standard.Placement.Market = ""
 	before := f.count("globalOperations.aggregatedList")
 	f.class(f.observe(standard).Err, driver.ClassNotFound)
-	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nobody takes it back")
+	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nothing could have reclaimed it")
 	ending := first
 	ending.Ending = true
 	f.class(f.observe(ending).Err, driver.ClassNotFound)
-	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nobody asks why what is to end is gone")
+	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "it is not read why a deleted one is gone")
 	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 1, Error: &simulator.APIError{Code: "forbidden"}})
 	f.class(f.observe(first).Err, driver.ClassNotFound)
 }

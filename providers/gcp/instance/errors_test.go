@@ -157,7 +157,7 @@ func TestStrangeAnswers(t *testing.T) {
 	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassAuth))
 	waiting := instance.New("http://cloud", failing{}, fixedToken{err: errors.New("no answer")})
 	_, err = waiting.Create(t.Context(), launch(zoneA, "one", 1))
-	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused), "nothing was sent, and nobody has to act")
+	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused), "nothing was sent, and no user has to act")
 	_, err = unreachable.List(t.Context(), driver.Scope{Identity: "a", Location: project})
 	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassAuth), "never with the process's own credentials")
 }

@@ -78,7 +78,7 @@ func TestRemark(t *testing.T) {
 	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{mine}, "v_f_2")).To(Equal([]error{nil}))
 	f.Expect(f.count("instances.setLabels")).To(BeZero(), "it has that lineage")
 	f.fault(simulator.Fault{Action: "instances.setLabels", Count: 1, Error: &simulator.APIError{Code: "conditionNotMet"}})
-	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{mine}, "w_g_3")[0]).To(HaveOccurred(), "somebody has changed the labels meanwhile")
+	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{mine}, "w_g_3")[0]).To(HaveOccurred(), "a user has changed the labels meanwhile")
 }
 
 // TestADisksListThatLacksAZone without saying so does not show that nothing is left there: that zone is asked for its own.

@@ -79,7 +79,7 @@ const storedSpec = `{volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdf, siz
 	`tags: {"kubernetes.io/role/node": "1", "sigs.k8s.io/cluster-api-provider-aws/role": node}}`
 
 // TestStoredObjectsThatARuleWouldRefuseStayUpdatable: an AWSMachine from before a rule must get its finalizer, its launch record,
-// its provider ID and its status, and must be let go.
+// its provider ID and its status, and must be released.
 func TestStoredObjectsThatARuleWouldRefuseStayUpdatable(t *testing.T) {
 	g := NewWithT(t)
 	obj := storeRefused(t, g, "awsmachines", []string{"spec"}, func() *unstructured.Unstructured { return machine(t, storedSpec) })

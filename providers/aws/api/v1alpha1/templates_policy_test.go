@@ -102,7 +102,7 @@ func TestTemplatesDoNotChange(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 	g.Expect(obj.Object["spec"]).To(HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("instanceType", "m5.large"))))
 
-	labeled := asTopology(obj) // One that carries the annotation for good does not change either.
+	labeled := asTopology(obj) // One that keeps the annotation does not change either.
 	labeled.SetLabels(map[string]string{"team": "blue"})
 	g.Expect(c.Update(t.Context(), labeled)).To(Succeed(), "labels and annotations are not the spec")
 	g.Expect(c.Update(t.Context(), larger(labeled))).To(refused)
