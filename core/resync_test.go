@@ -47,7 +47,10 @@ func TestAllIsReconciledEachSyncPeriod(t *testing.T) {
 			before, written = reconciles(g), now
 		}
 		after := reconciles(g)
-		for _, controller := range []string{"cluster", "machine", "machineset", "machinedeployment", "machinehealthcheck"} {
+		for _, controller := range []string{
+			"cluster", "machine", "machineset", "machinedeployment", "machinehealthcheck", "machinehealth",
+			"overshoot-machinedeployment", "overshoot-machineset",
+		} {
 			g.Expect(after[controller]-before[controller]).To(BeNumerically(">=", periods), controller)
 		}
 	}).WithTimeout(timeout).Should(Succeed())

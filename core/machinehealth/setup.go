@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/controller/wake"
 )
 
@@ -41,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		r.requests.informers = mgr.GetCache()
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("machinehealth").
-		Watches(&clusterv1.Cluster{}, r.onCluster(), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, r.onCluster(), builder.WithPredicates(predicate.Or(predicates.Resyncs(), clusterChanged()))).
 		Watches(&clusterv1.MachineHealthCheck{}, r.onEach(r.ofCheck), builder.WithPredicates(checkChanged())).
 		Watches(&clusterv1.Machine{}, r.onEach(r.ofMachine), builder.WithPredicates(predicate.Or(r.Written.Awaited(), machineChanged()))).
 		Watches(&clusterv1.MachineDeployment{}, r.onEach(r.ofDeployment), builder.WithPredicates(timeoutsChanged())).

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/predicates"
@@ -51,7 +52,7 @@ func (r *Reconciler) add(mgr ctrl.Manager, options controller.Options) error {
 		name, kind = "overshoot-machineset", &clusterv1.MachineSet{}
 	}
 	build := ctrl.NewControllerManagedBy(mgr).Named(name).
-		For(kind, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), changed())).
+		For(kind, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), predicate.Or(predicates.Resyncs(), changed()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(predicates.ChangesWhileThere(predicates.Paused))).
 		Watches(&clusterv1.Machine{}, r.machineHandler())
