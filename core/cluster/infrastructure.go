@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/infracluster"
 	"millwright.dev/core/external"
 	"millwright.dev/core/limits"
@@ -63,7 +63,7 @@ func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *referen
 
 // failed records why the object of the reference cannot be used. What an event will end is waited for, the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
-	if apierrors.IsConflict(err) {
+	if persist.LostRace(err) {
 		// A lost race means nothing about the object.
 		return outcome.FromError(err)
 	}

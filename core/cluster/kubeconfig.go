@@ -223,7 +223,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope, secret *core
 
 // kubeconfigFailed records why the kubeconfig could not be created or renewed. What a user has to change is awaited.
 func (s *scope) kubeconfigFailed(doing string, err error) outcome.Outcome {
-	if err == nil || apierrors.IsConflict(err) {
+	if err == nil || persist.LostRace(err) {
 		return outcome.FromError(err) // A lost race means nothing about the Secret.
 	}
 	var unusable *unusableError

@@ -131,7 +131,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 		// The watch has yet to report it.
 		s.skipSave = true
 		return outcome.Wait()
-	case apierrors.IsConflict(err):
+	case persist.LostRace(err):
 		s.skipSave = true
 	case err != nil:
 		s.finalizerRefused = err

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 )
 
@@ -100,7 +101,7 @@ func (r *reference) foreign() bool { return elsewhere(r.err) }
 
 // failed records why the object cannot be used. What an event will end is waited for, the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
-	if apierrors.IsConflict(err) {
+	if persist.LostRace(err) {
 		// A lost race means nothing about the object.
 		return outcome.FromError(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -169,7 +169,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope, value string) outcome
 		return outcome.Continue()
 	}
 	err := s.annotate(ctx, ProgressAnnotation, value)
-	if apierrors.IsConflict(err) {
+	if persist.LostRace(err) {
 		// Another client has written the deployment since it was read: that event requeues it, and this is no failure.
 		return outcome.ContinueAfter(lookAgain)
 	}

@@ -17,6 +17,7 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/contracts/controller/bulkhead"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
 )
 
@@ -109,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.awaitCluster, r.awaitTurn, r.confirmOwner, r.restore, r.connect, r.readEndpoint,
 			r.ensureDataSecret, r.ensureAccess, r.publish, r.syncNodeSecret, r.retireTokens, r.followJoin)
 	}
-	if s.Gone || s.skipSave || apierrors.IsConflict(result.Err()) {
+	if s.Gone || s.skipSave || persist.LostRace(result.Err()) {
 		// After a conflict the status would be about an object of the past.
 		return r.conflicts.Result(req, result)
 	}

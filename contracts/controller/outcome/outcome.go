@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -81,8 +80,7 @@ func (o Outcome) Result() (ctrl.Result, error) {
 
 // onlyConflicts reports whether the step has failed, and only because races were lost. What a webhook denies as a conflict is refused.
 func (o Outcome) onlyConflicts() bool {
-	lost := func(err error) bool { return apierrors.IsConflict(err) && !persist.Denied(err) }
-	return o.err != nil && kerrors.FilterOut(o.err, lost) == nil
+	return o.err != nil && kerrors.FilterOut(o.err, persist.LostRace) == nil
 }
 
 // And joins two outcomes: it waits if one does, fails if one does, and the earlier deadline holds.

@@ -108,6 +108,18 @@ func TestRaces(t *testing.T) {
 	}
 }
 
+// TestLostRace: what a webhook denies as a conflict is none, as it is denied again.
+func TestLostRace(t *testing.T) {
+	g := NewWithT(t)
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x"))
+	g.Expect(persist.LostRace(conflict)).To(BeTrue())
+	g.Expect(persist.LostRace(fmt.Errorf("patching m: %w", conflict))).To(BeTrue())
+	conflict.ErrStatus.Message = `admission webhook "x.example.com" denied the request: no`
+	g.Expect(persist.LostRace(conflict)).To(BeFalse())
+	g.Expect(persist.LostRace(apierrors.NewNotFound(schema.GroupResource{}, "m"))).To(BeFalse())
+	g.Expect(persist.LostRace(nil)).To(BeFalse())
+}
+
 func TestRefusal(t *testing.T) {
 	const denied = `admission webhook "x.example.com" denied the request: no`
 	answer := func(code int32, reason metav1.StatusReason, message string) error {

@@ -33,6 +33,10 @@ func Denied(err error) bool {
 	return found && strings.Contains(message, denial)
 }
 
+// LostRace reports whether a write was based on a version that another client has changed since, so that it may succeed once the object is
+// read again.
+func LostRace(err error) bool { return apierrors.IsConflict(err) && !Denied(err) }
+
 // NotDone reports whether the API server has answered that it did not do what it was asked for. After any other error, such as a connection
 // that was cut, a write may have taken effect.
 func NotDone(err error) bool { return err != nil && (!mayHaveTakenEffect(err) || Denied(err)) }

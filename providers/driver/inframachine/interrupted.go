@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,7 +115,7 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 		err = r.Client.Delete(ctx, target, preconditions)
 	}
 	switch {
-	case apierrors.IsConflict(err) && !persist.Denied(err):
+	case persist.LostRace(err):
 		r.retry(s, i, i.message)
 	case client.IgnoreNotFound(err) != nil:
 		interrupted.WithLabelValues(r.Kind, resultRefused).Inc()

@@ -188,7 +188,7 @@ func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) ou
 		if refusal := persist.Refusal(cmp.Or(failure, refused)); refusal != "" {
 			s.observed.state = explainRefusal(refusal)
 		}
-		if s.Gone || s.observed.unsettled || apierrors.IsConflict(failure) || !s.explained() {
+		if s.Gone || s.observed.unsettled || persist.LostRace(failure) || !s.explained() {
 			return false
 		}
 		s.setStatus()

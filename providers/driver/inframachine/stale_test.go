@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func TestALostRaceWritesNoStatus(t *testing.T) {
 	}{
 		"a write was refused": {apierrors.NewForbidden(resource, "m", nil), true},
 		"a race was lost":     {apierrors.NewConflict(resource, "m", nil), false},
+		"a webhook has denied a write, as a conflict": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x.example.com" denied the request: no`,
+		}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
