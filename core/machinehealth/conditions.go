@@ -17,6 +17,8 @@ const (
 	// healthyMessage is the message of HealthCheckSucceeded=True. It distinguishes our condition from that of others, and does not name the
 	// policies: another one would be a write to each Machine.
 	healthyMessage = "Judged by MachineHealthChecks or the default policy"
+	// askedMessage is the message of OwnerRemediated=False while the owner has not begun.
+	askedMessage = "Waiting for the owner of the Machine to remediate it"
 	// checkPrefix begins the messages about what a MachineHealthCheck has found.
 	checkPrefix = "MachineHealthCheck "
 )
@@ -52,7 +54,7 @@ func (s *round) setConditions(t *target, status *clusterv1.MachineStatus) {
 		switch asked := meta.FindStatusCondition(status.Conditions, clusterv1.MachineOwnerRemediatedCondition); {
 		case toOwner && (asked == nil || asked.Status == metav1.ConditionTrue):
 			set(conditions.False(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
-				"Waiting for the owner of the Machine to remediate it"))
+				askedMessage))
 		case !toOwner:
 			withdraw(status)
 		}

@@ -117,13 +117,16 @@ func (s *round) contested(f health.Facts) string {
 	return fmt.Sprintf("Nodes %s have the same provider ID %s", strings.Join(names[:min(len(names), 5)], ", "), id)
 }
 
-// ours reports whether a Machine has a condition HealthCheckSucceeded that this controller has written, of this process or an
-// earlier one: reason and message are both what it says. Others may write that condition to Machines that no policy is for: theirs stays.
+// ours reports whether a Machine has a condition HealthCheckSucceeded, or OwnerRemediated alone, that this controller has written, of this
+// process or an earlier one: reason and message are both what it says. Others may write that condition to Machines that no policy is for:
+// theirs stays.
 func ours(machine *clusterv1.Machine) bool {
 	c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	switch {
 	case c == nil:
-		return false
+		// Both are written at once: another client has removed that one, as from a Machine that was paused.
+		asked := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+		return asked != nil && asked.Status == metav1.ConditionFalse && asked.Message == askedMessage
 	case c.Status == metav1.ConditionTrue:
 		return c.Reason == clusterv1.MachineHealthCheckSucceededReason && c.Message == healthyMessage
 	}
