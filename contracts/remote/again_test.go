@@ -124,6 +124,7 @@ func TestProbesAfterOneThatFailed(t *testing.T) {
 	p.Expect(p.pass(10*time.Second, time.Second)).To(HaveLen(1))
 	p.Expect(p.unanswered()).To(BeZero(), "there was no earlier request")
 	p.Expect(p.pass(5*time.Second, 500*time.Millisecond)).To(HaveLen(2), "after one second, and two")
+	p.Expect(p.unanswered()).To(Equal(5*time.Second), "since the first of them")
 	p.down.Store(false)
 	p.pass(5*time.Second, 500*time.Millisecond)
 	p.Expect(p.unanswered()).To(Equal(answers))
@@ -182,6 +183,10 @@ func TestARequestThatFailsHasAProbeSent(t *testing.T) {
 	}
 	p.Consistently(p.probes.Load).Should(BeEquivalentTo(1), "not for each of them")
 	p.rests()
+	p.Expect(p.pass(600*time.Millisecond, 600*time.Millisecond)).To(HaveLen(1), "the one after the first")
+	p.Expect(send(t.Context())).NotTo(Succeed())
+	p.rests()
+	p.Expect(p.pass(1500*time.Millisecond, 500*time.Millisecond)).To(BeEmpty(), "it is known already")
 	p.down.Store(false)
 	p.pass(2*time.Second, 500*time.Millisecond)
 	p.Expect(p.unanswered()).To(Equal(answers))

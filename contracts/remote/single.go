@@ -96,6 +96,8 @@ func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 		return errors.Wrap(err, "watching the kubeconfig of the target cluster")
 	}
 	before := c.fileHash()
+	// A connection that has been made by now may have read the file as it was before that.
+	c.pokeAll()
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for lost := false; ; {
