@@ -120,7 +120,8 @@ func TestWhatIsWatched(t *testing.T) {
 		kubeconfig string
 		fails      bool
 	}{
-		"Secrets": {}, "that of the process": {kubeconfig: InCluster}, "no directory": {filepath.Join(t.TempDir(), "missing", "kubeconfig"), true},
+		"Secrets": {}, "that of the process": {kubeconfig: InCluster},
+		"no directory": {filepath.Join(t.TempDir(), "missing", "kubeconfig"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
