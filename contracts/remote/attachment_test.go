@@ -150,7 +150,7 @@ func TestNothingStaysOpen(t *testing.T) {
 			t.Cleanup(connections.Close)
 			connections.Ensure(t.Context(), theCluster)
 			if down {
-				failure(g, connections)
+				g.Expect(failure(g, connections)).To(HaveField("Reason", Unreachable))
 			} else {
 				connected(g, connections, theCluster)
 				g.Expect(server.connections()).NotTo(BeZero())

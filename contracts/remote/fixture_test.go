@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -144,8 +145,7 @@ func connected(g *WithT, connections *Connections, cluster types.NamespacedName)
 func failure(g *WithT, connections *Connections) (failure *NotConnectedError) {
 	g.Eventually(func() bool {
 		_, err := connections.Get(theCluster)
-		failure, _ = err.(*NotConnectedError)
-		return failure != nil && failure.Reason != NotDialledYet
+		return errors.As(err, &failure) && failure.Reason != NotDialledYet
 	}).Should(BeTrue())
 	return failure
 }

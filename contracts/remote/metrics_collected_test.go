@@ -70,7 +70,7 @@ func TestMetricsOfTargetClusters(t *testing.T) {
 	}
 	server.down.Store(true)
 	connections.Ensure(t.Context(), theCluster)
-	failure(g, connections)
+	g.Expect(failure(g, connections)).To(HaveField("Reason", Unreachable))
 	want := map[string]float64{
 		"clusters connected": 2, "clusters disconnected": 1, "clusters unanswered": 0,
 		"requests ns/queue sent PATCH": 1, "requests ns/queue waiting PATCH": 0, "request_timeouts_total ns/queue PATCH": 0,
