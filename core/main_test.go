@@ -199,7 +199,8 @@ func createPods(t *testing.T, c client.Client) {
 	g.Expect(c.List(t.Context(), nodes)).To(Succeed())
 	for i, node := range nodes.Items {
 		spec.NodeName = node.Name
-		g.Expect(c.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node.Name}, Spec: spec})).To(Succeed())
+		g.Expect(c.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node.Name}, Spec: spec})).
+			To(Succeed())
 		if i == 0 {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "daemon"}, Spec: spec}
 			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(daemon, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
@@ -218,7 +219,11 @@ func grant(t *testing.T, c client.Client) {
 	manager := &rbacv1.ClusterRole{}
 	g.Expect(yaml.Unmarshal(content, manager)).To(Succeed())
 	manager.Rules = append(manager.Rules, rbacv1.PolicyRule{
-		APIGroups: []string{coretest.Group}, Resources: []string{"*"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		APIGroups: []string{
+			coretest.Group,
+		},
+		Resources: []string{"*"},
+		Verbs:     []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 	})
 	content, err = os.ReadFile(filepath.Join(testenv.Root(), "config/target-cluster/cluster_role.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -132,7 +132,9 @@ func (n *neverUp) bought(machines int, reason, message string) {
 		d := &clusterv1.MachineDeployment{}
 		g.Expect(n.Get(n.t.Context(), client.ObjectKey{Namespace: "never", Name: "d"}, d)).To(Succeed())
 		found := meta.FindStatusCondition(d.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-		g.Expect(found).To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)))))
+		g.Expect(found).
+			To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason),
+				HaveField("Message", ContainSubstring(message)))))
 	}).WithTimeout(2 * timeout).WithPolling(50 * time.Millisecond).Should(Succeed())
 	names := map[string]bool{}
 	for _, machine := range n.seen {

@@ -34,7 +34,10 @@ func TestDeletingANode(t *testing.T) {
 			if checked {
 				g.Expect(c.Create(ctx, &clusterv1.MachineHealthCheck{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "workers"},
-					Spec:       clusterv1.MachineHealthCheckSpec{ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "d"}}},
+					Spec: clusterv1.MachineHealthCheckSpec{
+						ClusterName: "c",
+						Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"pool": "d"}},
+					},
 				})).To(Succeed())
 				g.Eventually(healthy(t, c, before.Name)).WithTimeout(timeout).Should(BeTrue())
 			}
@@ -70,7 +73,8 @@ func TestADeletionContinuesInAFreeze(t *testing.T) {
 	list := &clusterv1.MachineList{Items: awaitJudged(t, c, 2)}
 	doomed, ill := &list.Items[0], &list.Items[1]
 	annotate := func(machine *clusterv1.Machine, key, value string) {
-		g.Expect(c.Patch(ctx, machine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+key+`":`+value+`}}}`)))).To(Succeed())
+		g.Expect(c.Patch(ctx, machine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+key+`":`+value+`}}}`)))).
+			To(Succeed())
 	}
 	annotate(doomed, hook, `""`)
 	g.Expect(c.Delete(ctx, doomed)).To(Succeed())

@@ -27,7 +27,8 @@ func TestCoresThatOverlap(t *testing.T) {
 	machines := map[string]bool{}
 	for _, replicas := range []int{20, 40, 10} {
 		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "overlap", Name: "both"}}
-		g.Expect(c.Patch(ctx, set, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)))).To(Succeed())
+		g.Expect(c.Patch(ctx, set, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)))).
+			To(Succeed())
 		there := func(g Gomega) {
 			list := &clusterv1.MachineList{}
 			g.Expect(c.List(ctx, list, client.InNamespace("overlap"))).To(Succeed())

@@ -29,7 +29,12 @@ const keptLabel = "example.com/kept"
 // tried without a pause. When the policy is lifted the label comes, and the end that was asked for.
 func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f := newFrozenWorld(t)
-	keep := f.refuse("machines", admissionv1.Delete, "!(has(oldObject.metadata.labels) && '"+keptLabel+"' in oldObject.metadata.labels)", "these are kept")
+	keep := f.refuse(
+		"machines",
+		admissionv1.Delete,
+		"!(has(oldObject.metadata.labels) && '"+keptLabel+"' in oldObject.metadata.labels)",
+		"these are kept",
+	)
 	defer keep()
 	lift := f.refuseMarks()
 	stray := f.intrude(7)
@@ -37,7 +42,8 @@ func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f.Expect(f.current().Labels).NotTo(HaveKey(overshoot.FrozenLabel))
 	f.Eventually(func() []string { return f.events() }).WithTimeout(timeout).Should(ContainElement("FreezeRefused"))
 	f.Eventually(func() float64 {
-		return coretest.Gauge(t, "millwright_creation_frozen", "kind", "MachineDeployment", "namespace", "default", "name", "d", "reason", overshoot.OvershootReason)
+		return coretest.Gauge(t, "millwright_creation_frozen", "kind", "MachineDeployment", "namespace", "default", "name", "d", "reason",
+			overshoot.OvershootReason)
 	}).WithTimeout(timeout).Should(BeEquivalentTo(1))
 
 	own := f.own(stray)
@@ -55,7 +61,9 @@ func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f.awaitFrozen(overshoot.NotFrozenReason)
 	f.Expect(f.current().Annotations).NotTo(HaveKey(overshoot.UnfreezeAnnotation))
 	// The surplus is still there: after the period it is frozen again, by a label now.
-	f.Eventually(func() string { return f.current().Labels[overshoot.FrozenLabel] }).WithTimeout(3 * timeout).Should(Equal(overshoot.Overshoot))
+	f.Eventually(func() string { return f.current().Labels[overshoot.FrozenLabel] }).
+		WithTimeout(3 * timeout).
+		Should(Equal(overshoot.Overshoot))
 	f.awaitFrozen(overshoot.OvershootReason)
 
 	// The end of a freeze by the label is refused.
@@ -83,7 +91,11 @@ func newFrozenWorld(t *testing.T) *frozenWorld {
 	env, c := startServer(t)
 	sent := &coretest.Requests{}
 	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0", "--machine-safety-overshooting-period=10s"))
-	f := &frozenWorld{running: &running{Client: c, sent: sent, target: kubeconfigOf(t, &coretest.Requests{}, env, "target")}, WithT: NewWithT(t), t: t}
+	f := &frozenWorld{
+		running: &running{Client: c, sent: sent, target: kubeconfigOf(t, &coretest.Requests{}, env, "target")},
+		WithT:   NewWithT(t),
+		t:       t,
+	}
 	createDeployment(t, c, f.target)
 	f.annotate(`{"spec":{"replicas":2}}`)
 	f.Eventually(func() int32 { return ptr.Deref(f.current().Status.AvailableReplicas, 0) }).WithTimeout(timeout).Should(BeEquivalentTo(2))
@@ -120,14 +132,23 @@ func (f *frozenWorld) intrude(count int) string {
 	set := &clusterv1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stray", Labels: map[string]string{"pool": "d"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("MachineDeployment"))}},
-		Spec: clusterv1.MachineSetSpec{ClusterName: "c", Replicas: ptr.To[int32](0), Selector: owner.Spec.Selector, Template: *owner.Spec.Template.DeepCopy()},
+		Spec: clusterv1.MachineSetSpec{
+			ClusterName: "c",
+			Replicas:    ptr.To[int32](0),
+			Selector:    owner.Spec.Selector,
+			Template:    *owner.Spec.Template.DeepCopy(),
+		},
 	}
 	set.Spec.Template.Spec.Version = "v1.2.3"
 	f.Expect(f.Create(f.t.Context(), set)).To(Succeed())
 	for i := range count {
 		machine := &clusterv1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("stray-%d", i), Labels: map[string]string{"pool": "d", keptLabel: ""},
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:       "default",
+				Name:            fmt.Sprintf("stray-%d", i),
+				Labels:          map[string]string{"pool": "d", keptLabel: ""},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))},
+			},
 			Spec: *set.Spec.Template.Spec.DeepCopy(),
 		}
 		machine.Spec.InfrastructureRef.Name, machine.Spec.Bootstrap.ConfigRef.Name = machine.Name, machine.Name
@@ -193,7 +214,8 @@ func (f *frozenWorld) events() (reasons []string) {
 func (f *frozenWorld) refuseMarks() (lift func()) {
 	f.t.Helper()
 	value := func(object, field, key string) string {
-		return "(has(" + object + ".metadata." + field + ") && '" + key + "' in " + object + ".metadata." + field + " ? " + object + ".metadata." + field + "['" + key + "'] : 'none')"
+		return "(has(" + object + ".metadata." + field + ") && '" + key + "' in " + object + ".metadata." + field + " ? " + object +
+			".metadata." + field + "['" + key + "'] : 'none')"
 	}
 	expression := value("object", "labels", overshoot.FrozenLabel) + " == " + value("oldObject", "labels", overshoot.FrozenLabel)
 	for _, key := range []string{overshoot.UnfreezeAnnotation, overshoot.MCMUnfreezeAnnotation} {
@@ -215,7 +237,11 @@ func (f *frozenWorld) refuse(resource string, operation admissionv1.OperationTyp
 	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 		RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{operation},
-			Rule:       admissionv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+			Rule: admissionv1.Rule{
+				APIGroups:   []string{clusterv1.GroupVersion.Group},
+				APIVersions: []string{"*"},
+				Resources:   []string{resource},
+			},
 		},
 	}}}
 	policy.Spec.Validations = []admissionv1.Validation{{Expression: expression, Message: message}}

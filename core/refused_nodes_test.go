@@ -51,7 +51,11 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		refused := 0
 		for _, machine := range c.machines(t, g) {
-			if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition); found != nil && found.Reason == "NodeSyncFailed" {
+			if found := meta.FindStatusCondition(
+				machine.Status.Conditions,
+				clusterv1.MachineNodeHealthyCondition,
+			); found != nil &&
+				found.Reason == "NodeSyncFailed" {
 				g.Expect(old).NotTo(HaveKey(machine.UID))
 				g.Expect(found.Message).To(ContainSubstring(refusal))
 				refused++
@@ -133,9 +137,12 @@ func (c *running) refuseNewLabels(t *testing.T) (allow func()) {
 			Expression: "!(" + has("object") + ") || oldObject != null && (" + has("oldObject") + ")", Message: refusal,
 		}},
 	}}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: name,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
 	g.Expect(c.Create(t.Context(), policy)).To(Succeed())
 	g.Expect(c.Create(t.Context(), binding)).To(Succeed())
 	g.Eventually(func() error {

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAllIsReconciledEachSyncPeriod holds what the flag says: an event that was lost costs one period at most. A reconcile that finds nothing
-// to do costs no write.
+// TestAllIsReconciledEachSyncPeriod holds what the flag says: an event that was lost costs one period at most. A reconcile that finds
+// nothing to do costs no write.
 func TestAllIsReconciledEachSyncPeriod(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)

@@ -40,7 +40,8 @@ func TestSeveralCores(t *testing.T) {
 		t.Cleanup(runCore(t, c, kubeconfigOf(t, core.sent, env, "core"), append(core.arguments, "--webhook-port=0")...))
 		g.Eventually(func(g Gomega) {
 			machines := &clusterv1.MachineList{}
-			g.Expect(c.List(ctx, machines, client.InNamespace(core.namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: core.name})).To(Succeed())
+			g.Expect(c.List(ctx, machines, client.InNamespace(core.namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: core.name})).
+				To(Succeed())
 			g.Expect(machines.Items).To(HaveLen(1))
 			g.Expect(machines.Items[0].Spec.InfrastructureRef.Name).NotTo(BeEmpty())
 		}).WithTimeout(timeout).Should(Succeed(), core.name)

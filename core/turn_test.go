@@ -83,7 +83,10 @@ func TestAMachineThatIsWellByItsTurn(t *testing.T) {
 	}
 	g.Eventually(deleted).WithArguments(ill).WithTimeout(timeout).Should(BeTrue())
 	g.Eventually(reads.Load).WithTimeout(timeout).Should(BeNumerically(">", 0))
-	g.Eventually(conditionsOf).WithArguments(well).WithTimeout(timeout).ShouldNot(ContainElement(HaveField("Type", clusterv1.MachineOwnerRemediatedCondition)))
+	g.Eventually(conditionsOf).
+		WithArguments(well).
+		WithTimeout(timeout).
+		ShouldNot(ContainElement(HaveField("Type", clusterv1.MachineOwnerRemediatedCondition)))
 	g.Expect(deleted(well)).To(BeFalse())
 }
 

@@ -58,7 +58,8 @@ func TestManifestsOfWebhooks(t *testing.T) {
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
 		configuration := webhookDocuments(t, name)[0]
 		g.Expect(configuration.GetName()).To(Equal(s.Configuration))
-		g.Expect(configuration.GetAnnotations()).To(HaveKeyWithValue(certificates.Annotation, s.Secret.Name), "in whatever namespace the core is installed")
+		g.Expect(configuration.GetAnnotations()).
+			To(HaveKeyWithValue(certificates.Annotation, s.Secret.Name), "in whatever namespace the core is installed")
 		hooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, hook := range hooks {

@@ -59,9 +59,12 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g.Expect(identity.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))).To(refused)
 	g.Expect(identity.Patch(ctx, read, nothing)).To(refused, "the answer carries the object")
 	var foreign *nodeaccess.ForeignError
-	_, err = (&nodeaccess.Machine{Client: identity, Names: nodeaccess.Names{Hash: "0123456789abcdef0123"}}).EnsureToken(ctx, nodeaccess.TokenOptions{
-		Token: nodeaccess.Token{ID: "theirs", Secret: "0123456789abcdef"}, TTL: time.Minute, Now: time.Now(),
-	})
+	_, err = (&nodeaccess.Machine{Client: identity, Names: nodeaccess.Names{Hash: "0123456789abcdef0123"}}).EnsureToken(
+		ctx,
+		nodeaccess.TokenOptions{
+			Token: nodeaccess.Token{ID: "theirs", Secret: "0123456789abcdef"}, TTL: time.Minute, Now: time.Now(),
+		},
+	)
 	g.Expect(errors.As(err, &foreign)).To(BeTrue(), "it is known by the name of the policy that denies it: %v", err)
 	g.Expect(identity.Delete(ctx, read)).To(refused)
 	g.Expect(identity.Update(ctx, read)).To(refused)
@@ -94,7 +97,8 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	}
 	g.Expect(identity.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}})).To(refused)
 	g.Expect(identity.Patch(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}, nothing)).To(refused)
-	g.Expect(identity.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "millwright-target-tokens"}})).To(refused)
+	g.Expect(identity.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "millwright-target-tokens"}})).
+		To(refused)
 
 	// What it is for it may do, and no more with it than that.
 	names := nodeaccess.Names{Hash: "0123456789abcdef0123"}

@@ -100,7 +100,8 @@ func (k *joiningKubelet) requests() []certificatesv1.CertificateSigningRequest {
 // sign plays kube-controller-manager for the requests that are approved.
 func (k *joiningKubelet) sign(g Gomega) {
 	for _, request := range k.requests() {
-		if len(request.Status.Conditions) == 0 || request.Status.Conditions[0].Type != certificatesv1.CertificateApproved || len(request.Status.Certificate) > 0 {
+		if len(request.Status.Conditions) == 0 || request.Status.Conditions[0].Type != certificatesv1.CertificateApproved ||
+			len(request.Status.Certificate) > 0 {
 			continue
 		}
 		block, _ := pem.Decode(request.Spec.Request)

@@ -93,10 +93,15 @@ func (a *authority) serve(g Gomega, admin client.Client, nodeName string) {
 		if request.Spec.SignerName != certificatesv1.KubeletServingSignerName || parsed.Subject.CommonName != "system:node:"+nodeName {
 			continue
 		}
-		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+		}
 		g.Expect(admin.SubResource("approval").Update(a.t.Context(), request)).To(Succeed())
 		certificate := a.sign(&x509.Certificate{
-			Subject: parsed.Subject, DNSNames: parsed.DNSNames, IPAddresses: parsed.IPAddresses, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			Subject:     parsed.Subject,
+			DNSNames:    parsed.DNSNames,
+			IPAddresses: parsed.IPAddresses,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}, a.certificate, parsed.PublicKey)
 		request.Status.Certificate = a.pem(certificate)
 		g.Expect(admin.Status().Update(a.t.Context(), request)).To(Succeed())
@@ -146,8 +151,11 @@ func TestTheRealKubeletRefusesAnonymousRequests(t *testing.T) {
 	g.Expect(get("/pods", ca.user("known"))).To(Equal(http.StatusForbidden), "authenticated is not authorized")
 	g.Expect(get("/pods", newAuthority(t).user("reader"))).To(Equal(http.StatusUnauthorized), "of another authority")
 	g.Expect(admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "kubelet-test-reader"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "kubelet-test-reader",
+		},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
 	})).To(Succeed())
 	g.Eventually(func() (int, error) { return get("/pods", ca.user("reader")) }, time.Minute).Should(Equal(http.StatusOK))
 }

@@ -62,7 +62,9 @@ func newWorld(t *testing.T) *world {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cloudconfig-"}}
 	w.create(ns)
 	w.namespace = ns.Name
-	w.create(&corev1.Secret{ObjectMeta: w.meta("cluster-kubeconfig"), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}})
+	w.create(
+		&corev1.Secret{ObjectMeta: w.meta("cluster-kubeconfig"), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}},
+	)
 	cluster := &clusterv1.Cluster{ObjectMeta: w.meta("cluster"), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
 	w.create(cluster)
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
@@ -88,8 +90,10 @@ func (w *world) names(machine string) nodeaccess.Names {
 func (w *world) provision(name string) *clusterv1.Machine {
 	w.t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: w.meta(name), Spec: clusterv1.MachineSpec{
-		ClusterName:       "cluster",
-		Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: bootstrapv1.GroupVersion.Group, Name: name}},
+		ClusterName: "cluster",
+		Bootstrap: clusterv1.Bootstrap{
+			ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: bootstrapv1.GroupVersion.Group, Name: name},
+		},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", APIGroup: "infrastructure.millwright.dev", Name: name},
 	}}
 	w.create(machine)
@@ -109,7 +113,11 @@ func (w *world) provision(name string) *clusterv1.Machine {
 
 func (w *world) joinToken(machine string) string {
 	secret := &corev1.Secret{}
-	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: w.names(machine).Object()}, secret); err != nil {
+	if err := w.admin.Get(
+		w.t.Context(),
+		client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: w.names(machine).Object()},
+		secret,
+	); err != nil {
 		return ""
 	}
 	return string(secret.Data[node.JoinTokenKey])

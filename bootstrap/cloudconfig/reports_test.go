@@ -55,7 +55,9 @@ func TestAMachineMayReportAndNothingElse(t *testing.T) {
 	g.Expect(report.Text).To(Equal("has read its Secret"))
 
 	// The API server learns of a policy by watching it.
-	g.Eventually(func() error { return write(`{"metadata":{"labels":{"try":"%d"}}}`, time.Now().UnixNano()) }).WithTimeout(time.Minute).Should(refused)
+	g.Eventually(func() error { return write(`{"metadata":{"labels":{"try":"%d"}}}`, time.Now().UnixNano()) }).
+		WithTimeout(time.Minute).
+		Should(refused)
 	g.Expect(write(`{"spec":{"holderIdentity":%q}}`, strings.Repeat("x", 257))).To(refused)
 	g.Expect(write(`{"metadata":{"finalizers":["example.com/stay"]}}`)).To(refused)
 	g.Expect(write(`{"metadata":{"annotations":{"a":"b"}}}`)).To(refused)

@@ -55,7 +55,8 @@ func startManager(t *testing.T) (client.Client, []byte) {
 	for _, name := range []string{
 		"bootstrap/cloudconfig/namespace.yaml", "bootstrap/cloudconfig/rbac/service_account.yaml", "bootstrap/cloudconfig/rbac/role.yaml",
 		"bootstrap/cloudconfig/rbac/role_binding.yaml", "bootstrap/cloudconfig/rbac/leader_election.yaml",
-		"target-cluster/namespace.yaml", "target-cluster/service_account.yaml", "target-cluster/cluster_role.yaml", "target-cluster/join_requests.yaml", "target-cluster/role.yaml",
+		"target-cluster/namespace.yaml", "target-cluster/service_account.yaml", "target-cluster/cluster_role.yaml",
+		"target-cluster/join_requests.yaml", "target-cluster/role.yaml",
 		"target-cluster/tokens_policy.yaml", "target-cluster/reports_policy.yaml",
 	} {
 		install(t, admin, filepath.Join(testenv.Root(), "config", name))
@@ -65,7 +66,9 @@ func startManager(t *testing.T) (client.Client, []byte) {
 	t.Setenv("KUBECONFIG", path)
 
 	o := newOptions()
-	g.Expect(o.program().Parse(pflag.NewFlagSet("test", pflag.ContinueOnError), []string{"--health-addr=0", "--diagnostics-address=0", "--leader-elect"})).To(Succeed())
+	g.Expect(o.program().Parse(pflag.NewFlagSet("test", pflag.ContinueOnError),
+		[]string{"--health-addr=0", "--diagnostics-address=0", "--leader-elect"})).
+		To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, o) }()

@@ -34,8 +34,8 @@ func inIndex(g *WithT, path string) (v1.Descriptor, v1.Image) {
 	return manifest.Manifests[0], img
 }
 
-// TestModes: all of it is root's, and user 65532 may read it and run the manager. Where tests run containers the files are the user's own, so that nothing
-// else sees it.
+// TestModes: all of it is root's, and user 65532 may read it and run the manager. Where tests run containers the files are the user's own,
+// so that nothing else sees it.
 func TestModes(t *testing.T) {
 	g := NewWithT(t)
 	_, img := inIndex(g, filepath.Join(made(t, programs(t)), "millwright-core"))

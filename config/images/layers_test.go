@@ -24,7 +24,13 @@ import (
 // TestDirectoriesOfALayer: each directory is in it once, before what is in it: some runtimes refuse a file without.
 func TestDirectoriesOfALayer(t *testing.T) {
 	g := NewWithT(t)
-	layer, err := layerOf(time.Unix(1750000000, 0), file{name: "a/b/c"}, file{name: "a/b/d", mode: 0o444, content: []byte("d")}, file{name: "a/e/f"}, file{name: "g"})
+	layer, err := layerOf(
+		time.Unix(1750000000, 0),
+		file{name: "a/b/c"},
+		file{name: "a/b/d", mode: 0o444, content: []byte("d")},
+		file{name: "a/e/f"},
+		file{name: "g"},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	content, err := layer.Uncompressed()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -82,13 +88,15 @@ func TestSizeOfAnImage(t *testing.T) {
 	g.Expect(strings.Fields(one)).To(ConsistOf(
 		"registry.millwright.dev/millwright-core:dev", here, HavePrefix("sha256:"), fmt.Sprint(size)), "one image of one platform")
 	allowed := func(most int64) error {
-		return run([]string{"-programs", from, "-out", t.TempDir(), "-only", "core", "-platforms", here, "-created", "1750000000", "-max-size", fmt.Sprint(most)})
+		return run([]string{"-programs", from, "-out", t.TempDir(), "-only", "core", "-platforms", here, "-created", "1750000000", "-max-size",
+			fmt.Sprint(most)})
 	}
 	g.Expect(allowed(size)).To(Succeed())
 	g.Expect(allowed(size - 1)).To(MatchError(ContainSubstring(fmt.Sprintf("has %d bytes for %s, which is more than %d", size, here, size-1))))
 }
 
-// TestDigestOfAllPlatforms: the list has the digest by which a manifest names the image on every platform: that of the index, as it is pushed.
+// TestDigestOfAllPlatforms: the list has the digest by which a manifest names the image on every platform: that of the index, as it is
+// pushed.
 func TestDigestOfAllPlatforms(t *testing.T) {
 	g := NewWithT(t)
 	out := made(t, programs(t))

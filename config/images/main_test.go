@@ -41,7 +41,8 @@ func programs(t *testing.T) string {
 func made(t *testing.T, programs string, more ...string) string {
 	t.Helper()
 	out := t.TempDir()
-	NewWithT(t).Expect(run(append([]string{"-programs", programs, "-out", out, "-only", "core", "-platforms", here, "-created", "1750000000"}, more...))).To(Succeed())
+	NewWithT(t).Expect(run(append([]string{"-programs", programs, "-out", out, "-only", "core", "-platforms", here, "-created", "1750000000"},
+		more...))).To(Succeed())
 	return out
 }
 

@@ -62,10 +62,12 @@ func TestDataSecretName(t *testing.T) {
 // TestReady covers BC-004.
 func TestReady(t *testing.T) {
 	g := NewWithT(t)
-	got, err := bootstrapconfig.At(version.V1Beta2).Ready(object(map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}))
+	got, err := bootstrapconfig.At(version.V1Beta2).
+		Ready(object(map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(got.Status)).To(Equal("Unknown"))
-	_, err = bootstrapconfig.At(version.V1Beta2).Ready(object(map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Perhaps"}}}))
+	_, err = bootstrapconfig.At(version.V1Beta2).
+		Ready(object(map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Perhaps"}}}))
 	g.Expect(err).To(MatchError(ContainSubstring("status.conditions[0].status")))
 }
 

@@ -70,7 +70,8 @@ func passing(name string, run func(), ids ...rules.ID) Case[int] {
 	}}
 }
 
-// TestRunLooksAtWhatWasAskedForAlone: a case that was not asked for does not run, and findings of rules that were not asked for are left out.
+// TestRunLooksAtWhatWasAskedForAlone: a case that was not asked for does not run, and findings of rules that were not asked for are left
+// out.
 func TestRunLooksAtWhatWasAskedForAlone(t *testing.T) {
 	g := NewWithT(t)
 	selection := Selection{Profile: small, Level: Extended, SkipFeatures: map[rules.Feature]string{rules.FeatureAddresses: "none"}}
@@ -132,6 +133,11 @@ func TestRunParallelKeepsItsLimitAndOrder(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	found := Run(ctx, []Case[int]{passing("A", cancel, "IM-001"), passing("B", func() { t.Error("it ran") }, "IM-001")}, Selection{Profile: small, Level: Core}, 0)
+	found := Run(
+		ctx,
+		[]Case[int]{passing("A", cancel, "IM-001"), passing("B", func() { t.Error("it ran") }, "IM-001")},
+		Selection{Profile: small, Level: Core},
+		0,
+	)
 	NewWithT(t).Expect(found).To(HaveLen(1))
 }

@@ -68,8 +68,10 @@ func TestCollectRules(t *testing.T) {
 	findings := []Finding{{Rule: "IM-002", Status: report.Pass, Object: "B"}, {Rule: "IM-002", Status: report.Fail, Object: "A"}}
 	results := Collect(asked, "v1beta2", rules.Behavioural, findings)
 	g.Expect(ids(results)).To(Equal([]string{"IM-002Av1beta2", "IM-002Bv1beta2", "IM-001v1beta2"}))
-	g.Expect([]report.Status{results[0].Status, results[1].Status}).To(Equal([]report.Status{report.Fail, report.Pass}), "each object has its own")
-	g.Expect(ids(Collect(asked, "", rules.Behavioural, findings))).To(Equal([]string{"IM-002A", "IM-002B", "IM-001"}), "no versions: all rules")
+	g.Expect([]report.Status{results[0].Status, results[1].Status}).
+		To(Equal([]report.Status{report.Fail, report.Pass}), "each object has its own")
+	g.Expect(ids(Collect(asked, "", rules.Behavioural, findings))).
+		To(Equal([]string{"IM-002A", "IM-002B", "IM-001"}), "no versions: all rules")
 	g.Expect(Collect(asked, "v1beta1", rules.Behavioural, findings)).To(BeEmpty(), "the version does not have them")
 	g.Expect(Collect(asked, "v1beta2", rules.Static, findings)).To(BeEmpty(), "the method does not verify them")
 }

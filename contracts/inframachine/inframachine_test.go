@@ -71,7 +71,8 @@ func TestAddresses(t *testing.T) {
 		map[string]any{"type": "InternalDNS", "address": "a.internal"},
 	}}))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(got).To(Equal(clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}, {Type: "InternalDNS", Address: "a.internal"}}))
+	g.Expect(got).
+		To(Equal(clusterv1.MachineAddresses{{Type: "InternalIP", Address: "10.0.0.1"}, {Type: "InternalDNS", Address: "a.internal"}}))
 
 	_, err = at.Addresses(object(nil, map[string]any{"addresses": []any{map[string]any{"type": "InternalIP", "address": int64(10)}}}))
 	g.Expect(err).To(MatchError(ContainSubstring("status.addresses[0].address must be a string")))
@@ -106,7 +107,8 @@ func TestInterruptible(t *testing.T) {
 // TestReady covers IM-007.
 func TestReady(t *testing.T) {
 	g := NewWithT(t)
-	got, err := inframachine.At(version.V1Beta2).Ready(object(nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Starting"}}}))
+	got, err := inframachine.At(version.V1Beta2).
+		Ready(object(nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Starting"}}}))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got.Reason).To(Equal("Starting"))
 }

@@ -38,7 +38,12 @@ type probed struct {
 
 func newProbed(t *testing.T) *probed {
 	t.Helper()
-	p := &probed{WithT: NewWithT(t), clock: clocktesting.NewFakeClock(time.Now()), key: types.NamespacedName{Namespace: "default", Name: "c"}, paused: make(chan time.Time, 1000)}
+	p := &probed{
+		WithT:  NewWithT(t),
+		clock:  clocktesting.NewFakeClock(time.Now()),
+		key:    types.NamespacedName{Namespace: "default", Name: "c"},
+		paused: make(chan time.Time, 1000),
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/version" {
 			// A request that is no probe: the connection breaks.

@@ -38,8 +38,11 @@ func TestProbe(t *testing.T) {
 				w.WriteHeader(test.root)
 			}))
 			defer server.Close()
-			connection, err := newConnection(types.NamespacedName{Namespace: "default", Name: "probed"}, kubeconfig{config: &rest.Config{Host: server.URL}},
-				Options{Scheme: clientgoscheme.Scheme, QPS: -1, RequestTimeout: time.Minute}.withDefaults())
+			connection, err := newConnection(
+				types.NamespacedName{Namespace: "default", Name: "probed"},
+				kubeconfig{config: &rest.Config{Host: server.URL}},
+				Options{Scheme: clientgoscheme.Scheme, QPS: -1, RequestTimeout: time.Minute}.withDefaults(),
+			)
 			g.Expect(err).NotTo(HaveOccurred())
 			err = connection.answer(t.Context(), time.Minute)
 			if test.reason == "" {

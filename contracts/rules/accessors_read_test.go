@@ -43,7 +43,9 @@ func TestPausedOfAllKinds(t *testing.T) {
 // TestFailureOfTheOlderContract: the newer one has no permanent failures.
 func TestFailureOfTheOlderContract(t *testing.T) {
 	type failure = func(*unstructured.Unstructured) (reason, message string, err error)
-	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"failureReason": "Broken", "failureMessage": "permanently"}}}
+	obj := &unstructured.Unstructured{
+		Object: map[string]any{"status": map[string]any{"failureReason": "Broken", "failureMessage": "permanently"}},
+	}
 	for name, of := range map[string]func(version.Contract) failure{
 		"infracluster": func(c version.Contract) failure { return infracluster.At(c).Failure },
 		"controlplane": func(c version.Contract) failure { return controlplane.At(c).Failure },

@@ -82,7 +82,14 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // allowed are the modules that the packages depend on which others import to read the contract.
-var allowed = []string{"k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api", "github.com/pkg/errors", "k8s.io/utils", "sigs.k8s.io/controller-runtime"}
+var allowed = []string{
+	"k8s.io/api",
+	"k8s.io/apimachinery",
+	"sigs.k8s.io/cluster-api",
+	"github.com/pkg/errors",
+	"k8s.io/utils",
+	"sigs.k8s.io/controller-runtime",
+}
 
 // TestAccessorsAreLight: a package that imports an accessor gets no core, no provider and no cloud with it.
 func TestAccessorsAreLight(t *testing.T) {

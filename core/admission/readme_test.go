@@ -26,7 +26,14 @@ func TestReadmeNamesTests(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("README.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	directories := map[string]string{"admission": ".", "defaults": "defaults", "validate": "validate", "certificates": "certificates", "test/admission": "../../test/admission", "core": ".."}
+	directories := map[string]string{
+		"admission":      ".",
+		"defaults":       "defaults",
+		"validate":       "validate",
+		"certificates":   "certificates",
+		"test/admission": "../../test/admission",
+		"core":           "..",
+	}
 	named := regexp.MustCompile("`([a-z/]+)/(Test[A-Za-z]+)`").FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(named)).To(BeNumerically(">", 30))
 	for _, name := range named {
@@ -70,7 +77,10 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 		machines.PreserveMaxAnnotation,
 		health.CreationTimeoutAnnotation, health.HealthTimeoutAnnotation,
 	} {
-		refused(validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
+		refused(
+			validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil),
+			key,
+		)
 	}
 }
 

@@ -42,7 +42,10 @@ func TestProbeNamesServerAndCause(t *testing.T) {
 				"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 				"clusters":[{"name":"x","cluster":{"server":"`+test.server+`"}}],
 				"users":[{"name":"x","user":{"token":"very-secret"}}]}`))
-			c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+			c := &clusterv1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+				Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},
+			}
 			core.Create(t, c)
 			eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 				got := message(c, "RemoteConnectionProbe")

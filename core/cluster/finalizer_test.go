@@ -121,7 +121,13 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 				Spec:       clusterv1.ClusterSpec{InfrastructureRef: coretest.Ref(coretest.Kind(coretest.InfraCluster, version.V1Beta2), "i")},
 			}
 			if recreated {
-				core.Create(t, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: past.Namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}})
+				core.Create(
+					t,
+					&clusterv1.Cluster{
+						ObjectMeta: metav1.ObjectMeta{Namespace: past.Namespace, Name: "c"},
+						Spec:       clusterv1.ClusterSpec{Paused: ptr.To(true)},
+					},
+				)
 			}
 			admin, err := client.NewWithWatch(core.Env.Config, client.Options{Scheme: core.Client.Scheme(), Mapper: core.Env.Mapper})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -137,8 +143,13 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 				},
 			})
 			r := &cluster.Reconciler{
-				Client: stale, APIReader: admin, Connections: core.Connections, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{},
-				Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil, stale), Clock: clock.RealClock{}},
+				Client:      stale,
+				APIReader:   admin,
+				Connections: core.Connections,
+				Recorder:    events.NewFakeRecorder(10),
+				Clock:       clock.RealClock{},
+				Written:     &persist.Versions{},
+				Kinds:       &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil, stale), Clock: clock.RealClock{}},
 			}
 			result, err := reconcile(t, r, past)
 			g.Expect(err).NotTo(HaveOccurred(), "to read the past is no error")

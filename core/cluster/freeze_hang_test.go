@@ -27,7 +27,10 @@ func TestATargetThatHangsFreezesItsClusterAlone(t *testing.T) {
 	freezing(t, options, time.Now())
 	cluster := func(kubeconfig func() []byte) *clusterv1.Cluster {
 		namespace := core.Namespace(t)
-		c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+		c := &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+			Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},
+		}
 		core.Create(t, c)
 		core.Kubeconfig(t, namespace, "c", kubeconfig())
 		eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {

@@ -123,7 +123,8 @@ func TestCoreWasAway(t *testing.T) {
 	freezing(t, options, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.CoreWasAwayReason))
-		g.Expect(message(c, remediationAllowed)).To(And(HavePrefix("No Machine is replaced until "), ContainSubstring("no core was running from ")))
+		g.Expect(message(c, remediationAllowed)).
+			To(And(HavePrefix("No Machine is replaced until "), ContainSubstring("no core was running from ")))
 		g.Expect(frozen(t, freeze.CoreWasAwayReason)).To(BeNumerically(">=", 1))
 	})
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
@@ -155,7 +156,8 @@ func TestACoreThatEndsSoon(t *testing.T) {
 	lastAtWork(t, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.CoreWasAwayReason))
-		g.Expect(message(c, remediationAllowed)).To(MatchRegexp(`No Machine is replaced until \S+Z: no core was running from \S+Z to \S+Z, and Nodes get time`))
+		g.Expect(message(c, remediationAllowed)).
+			To(MatchRegexp(`No Machine is replaced until \S+Z: no core was running from \S+Z to \S+Z, and Nodes get time`))
 	})
 	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 	// An event is sent after the write that it is about, and one that a core has not sent before its end is lost.
@@ -167,7 +169,8 @@ func TestACoreThatEndsSoon(t *testing.T) {
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("except for one that ran only briefly"))
 	})
 	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
-	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "reported once")
+	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).
+		To(HaveLen(1), "reported once")
 
 	patched := c.DeepCopy()
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: ""}

@@ -33,7 +33,8 @@ func TestARenewal(t *testing.T) {
 	old.Data = map[string][]byte{"value": madeAt(t, ca, time.Now().Add(-kubeconfig.Validity/2-time.Hour))}
 	core.Create(t, old)
 	lift := refuseSecrets(t, namespace, "!object.metadata.name.startsWith('c-kubeconfig')", "kubeconfigs are frozen")
-	g.Expect(core.Client.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":false}}`)))).To(Succeed())
+	g.Expect(core.Client.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":false}}`)))).
+		To(Succeed())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(message(c, "RemoteConnectionProbe")).To(And(ContainSubstring("The client certificate in Secret c-kubeconfig cannot be renewed"),
 			ContainSubstring("kubeconfigs are frozen")))

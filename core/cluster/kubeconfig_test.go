@@ -103,7 +103,8 @@ func TestAKubeconfigIsMadeFromTheAuthority(t *testing.T) {
 	core.SetSpec(t, infra, map[string]any{"controlPlaneEndpoint": map[string]any{"host": "2001:db8::1", "port": int64(6443)}})
 	core.SetStatus(t, infra, coretest.Provisioned(version.V1Beta2))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(message(c, "ControlPlaneInitialized")).To(ContainSubstring("Secret c-kubeconfig does not exist"), "without an authority there is none")
+		g.Expect(message(c, "ControlPlaneInitialized")).
+			To(ContainSubstring("Secret c-kubeconfig does not exist"), "without an authority there is none")
 	})
 
 	ca := authority(t, namespace)
@@ -171,8 +172,13 @@ func live(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 // direct is a reconciler without a manager, for Clusters that refer to nothing.
 func direct(c client.WithWatch) *cluster.Reconciler {
 	return &cluster.Reconciler{
-		Client: c, APIReader: core.Client, Connections: core.Connections, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
-		Written: &persist.Versions{}, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil, c), Clock: clock.RealClock{}},
+		Client:      c,
+		APIReader:   core.Client,
+		Connections: core.Connections,
+		Recorder:    events.NewFakeRecorder(100),
+		Clock:       clock.RealClock{},
+		Written:     &persist.Versions{},
+		Kinds:       &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil, c), Clock: clock.RealClock{}},
 	}
 }
 
@@ -197,7 +203,8 @@ func TestAnAuthorityThatCannotBeUsed(t *testing.T) {
 			eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 				for _, name := range []string{"ControlPlaneInitialized", "RemoteConnectionProbe"} {
 					g.Expect(condition(c, name)).To(HavePrefix("False/"))
-					g.Expect(message(c, name)).To(And(ContainSubstring("Secret c-kubeconfig cannot be made from Secret c-ca"), ContainSubstring(test.says)))
+					g.Expect(message(c, name)).
+						To(And(ContainSubstring("Secret c-kubeconfig cannot be made from Secret c-ca"), ContainSubstring(test.says)))
 				}
 			})
 			ca.Data, ca.Labels = whole.Data, whole.Labels

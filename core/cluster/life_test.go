@@ -191,7 +191,10 @@ func TestDeletionGoesInOrder(t *testing.T) {
 	}
 	selector := metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
 	steps := []client.Object{
-		&clusterv1.MachineDeployment{ObjectMeta: meta("d"), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c", Selector: selector, Template: template}},
+		&clusterv1.MachineDeployment{
+			ObjectMeta: meta("d"),
+			Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "c", Selector: selector, Template: template},
+		},
 		&clusterv1.MachineSet{ObjectMeta: meta("s"), Spec: clusterv1.MachineSetSpec{ClusterName: "c", Selector: selector, Template: template}},
 		&clusterv1.Machine{ObjectMeta: meta("m"), Spec: template.Spec},
 	}
@@ -203,7 +206,8 @@ func TestDeletionGoesInOrder(t *testing.T) {
 	})
 	g.Expect(core.Client.Delete(t.Context(), cluster)).To(Succeed())
 	// A Cluster is often deleted together with its kubeconfig; the connection must outlive it.
-	g.Expect(core.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c-kubeconfig"}})).To(Succeed())
+	g.Expect(core.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c-kubeconfig"}})).
+		To(Succeed())
 
 	for i, obj := range steps {
 		eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {

@@ -37,7 +37,10 @@ func TestOutage(t *testing.T) {
 	var once sync.Once
 	down := func() { once.Do(func() { stop(proxy) }) }
 	defer down()
-	core.Create(t, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}})
+	core.Create(
+		t,
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
+	)
 	core.Kubeconfig(t, namespace, "c", reaching(proxy.URL))
 	machine := runMachine(t, namespace)
 

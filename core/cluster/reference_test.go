@@ -23,9 +23,23 @@ func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	page.CheckLinks(t)
 	doccheck.Compare(t, page, "fields of spec", page.Keys(t, "Spec", "Field"), doccheck.Fields(t, definition, "spec", "topology"))
-	doccheck.Compare(t, page, "fields of status", page.Keys(t, "Status", "Field"), doccheck.Fields(t, definition, "status", "conditions", "deprecated"))
+	doccheck.Compare(
+		t,
+		page,
+		"fields of status",
+		page.Keys(t, "Status", "Field"),
+		doccheck.Fields(t, definition, "status", "conditions", "deprecated"),
+	)
 	// The first two are of v1beta1; the others are a polarity, and what is read of Machines and of their sets.
-	conditions := append(page.Keys(t, "Conditions", "Condition"), "Ready", "ControlPlaneReady", "Negative", "MachinesReady", "MachinesUpToDate", "UpToDate")
+	conditions := append(
+		page.Keys(t, "Conditions", "Condition"),
+		"Ready",
+		"ControlPlaneReady",
+		"Negative",
+		"MachinesReady",
+		"MachinesUpToDate",
+		"UpToDate",
+	)
 	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), directory))
 	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"),

@@ -65,7 +65,13 @@ func TestWorkers(t *testing.T) {
 		g.Expect(condition(c, "Available")).To(Equal("True/Available"))
 	})
 	good, bad := pool(t, namespace, "good", 3), pool(t, namespace, "bad", 2)
-	report(t, good, 3, metav1.Condition{Type: "Available", Status: "True", Reason: "Available"}, metav1.Condition{Type: "MachinesReady", Status: "True", Reason: "Ready"})
+	report(
+		t,
+		good,
+		3,
+		metav1.Condition{Type: "Available", Status: "True", Reason: "Available"},
+		metav1.Condition{Type: "MachinesReady", Status: "True", Reason: "Ready"},
+	)
 	before, begun := len(core.Requests.Writes("/namespaces/"+namespace+"/clusters/c/status")), time.Now()
 	for i := range int32(20) {
 		report(t, bad, i%3, metav1.Condition{Type: "Available", Status: "False", Reason: "NotAvailable", Message: fmt.Sprint("attempt ", i)},
@@ -164,14 +170,19 @@ func TestFactsThatTheAPIRefuses(t *testing.T) {
 	core.Create(t, infra)
 	core.SetSpec(t, infra, map[string]any{"controlPlaneEndpoint": map[string]any{"host": strings.Repeat("h", 600), "port": int64(6443)}})
 	status := coretest.Provisioned(version.V1Beta2)
-	status["failureDomains"] = []any{map[string]any{"name": strings.Repeat("z", 300)}, map[string]any{"name": "a"}, map[string]any{"name": "a"}}
+	status["failureDomains"] = []any{
+		map[string]any{"name": strings.Repeat("z", 300)},
+		map[string]any{"name": "a"},
+		map[string]any{"name": "a"},
+	}
 	core.SetStatus(t, infra, status)
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(c.Status.FailureDomains).To(Equal([]clusterv1.FailureDomain{{Name: "a"}}))
 		g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()))
 		found := meta.FindStatusCondition(c.Status.Conditions, "InfrastructureReady")
 		g.Expect(found).NotTo(BeNil())
-		g.Expect(found.Message).To(And(ContainSubstring("spec.controlPlaneEndpoint.host"), ContainSubstring("longer than 256"), ContainSubstring("occurs twice")))
+		g.Expect(found.Message).
+			To(And(ContainSubstring("spec.controlPlaneEndpoint.host"), ContainSubstring("longer than 256"), ContainSubstring("occurs twice")))
 	})
 }
 

@@ -50,7 +50,8 @@ func TestDrainsANodeWithFewRequests(t *testing.T) {
 		g.Expect(result.Done).To(BeTrue())
 		g.Expect(result.Message).To(BeEmpty())
 	})
-	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"patch": 1, "watch pods": 1, "watch volumeattachments": 1, "evict": 3}), "streamed lists and watches")
+	w.g.Expect(w.requests.count()).
+		To(Equal(map[string]int{"patch": 1, "watch pods": 1, "watch volumeattachments": 1, "evict": 3}), "streamed lists and watches")
 }
 
 func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
@@ -151,7 +152,9 @@ func TestDaemonSetPodsStayAndOrphansGo(t *testing.T) {
 	w.create(set)
 	owned := func(uid types.UID) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: uid, Controller: ptr.To(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: uid, Controller: ptr.To(true)},
+			}
 		}
 	}
 	w.pod("agent", owned(set.UID))

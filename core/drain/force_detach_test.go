@@ -52,7 +52,10 @@ func TestDetachReportsWhatIsRefusedAndEnds(t *testing.T) {
 		}
 		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"the policy says no","code":403}`
 		return &http.Response{
-			StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(bytes.NewBufferString(body)), Header: http.Header{"Content-Type": {"application/json"}},
+			StatusCode: http.StatusForbidden,
+			Request:    r,
+			Body:       io.NopCloser(bytes.NewBufferString(body)),
+			Header:     http.Header{"Content-Type": {"application/json"}},
 		}
 	})
 	detach := func(r *Request) { r.Mode = Detach }

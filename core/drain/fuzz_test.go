@@ -83,7 +83,8 @@ func checkPlan(t *testing.T, data []byte) {
 func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 	t.Helper()
 	seen := map[types.UID]int{}
-	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying} {
+	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left,
+		p.staying} {
 		for _, pod := range place {
 			seen[pod.UID]++
 		}
@@ -110,7 +111,8 @@ func checkOrder(t *testing.T, p *plan, c circumstances) {
 		}
 	}
 	for _, pod := range p.left {
-		if decide(pod, c).Action != Evict || !c.returning.arrivals[pod.UID].returned || pod.Labels["app"] == "web" && pod.DeletionTimestamp == nil && !pod.Finished {
+		if decide(pod, c).Action != Evict || !c.returning.arrivals[pod.UID].returned ||
+			pod.Labels["app"] == "web" && pod.DeletionTimestamp == nil && !pod.Finished {
 			t.Errorf("Pod %s is left", pod.Key.Name)
 		}
 	}
@@ -164,7 +166,11 @@ func somePods(c *fuzzinput.Choices) (map[types.UID]*Pod, map[types.UID]*attempt)
 		found[pod.UID] = pod
 		if c.Yes() {
 			attempts[pod.UID] = &attempt{
-				inFlight: c.Yes(), ok: c.Yes(), gone: c.Below(8) == 1, failures: c.Below(3), retryAt: start.Add(time.Duration(c.Below(60)-20) * time.Second),
+				inFlight: c.Yes(),
+				ok:       c.Yes(),
+				gone:     c.Below(8) == 1,
+				failures: c.Below(3),
+				retryAt:  start.Add(time.Duration(c.Below(60)-20) * time.Second),
 			}
 		}
 	}

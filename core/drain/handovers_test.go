@@ -30,7 +30,8 @@ func volumesPlan(attempts map[types.UID]*attempt, handovers map[string]handover.
 }
 
 func TestPodsWithVolumesGoOneByOne(t *testing.T) {
-	low, high, nilPriority := simplePod("low", using("a"), prioritized(1)), simplePod("high", using("b"), prioritized(9)), simplePod("nil", using("c"))
+	low, high, nilPriority := simplePod("low", using("a"), prioritized(1)), simplePod("high", using("b"), prioritized(9)),
+		simplePod("nil", using("c"))
 	plain, unattached := simplePod("plain"), simplePod("unattached", using("nfs"))
 	v := onNode("a", "b", "c")
 
@@ -73,7 +74,13 @@ func TestPodsWithVolumesGoOneByOne(t *testing.T) {
 	})
 	t.Run("one that is held up waits for its turn when its time has come", func(t *testing.T) {
 		g := NewWithT(t)
-		p := volumesPlan(map[types.UID]*attempt{high.UID: {failures: 1, retryAt: start}}, nil, v, high, simplePod("low", using("a"), terminatingSince(start)))
+		p := volumesPlan(
+			map[types.UID]*attempt{high.UID: {failures: 1, retryAt: start}},
+			nil,
+			v,
+			high,
+			simplePod("low", using("a"), terminatingSince(start)),
+		)
 		g.Expect(podNames(p.blocked)).To(Equal([]string{"high"}))
 		g.Expect(p.due).To(BeEmpty())
 	})
@@ -128,8 +135,14 @@ func TestHandover(t *testing.T) {
 	attachedElsewhere := false
 	pod := simplePod("p", using("a"))
 	s := surroundings{
-		now: start, pods: podMap(pod), volumes: onNode("a"), detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second,
-		evicted: func(*Pod) bool { return false }, elsewhere: func(string) bool { return attachedElsewhere }, exists: func(string) bool { return true },
+		now:             start,
+		pods:            podMap(pod),
+		volumes:         onNode("a"),
+		detachTimeout:   2 * time.Minute,
+		reattachTimeout: 90 * time.Second,
+		evicted:         func(*Pod) bool { return false },
+		elsewhere:       func(string) bool { return attachedElsewhere },
+		exists:          func(string) bool { return true },
 	}
 	g.Expect(handover.Move(nil, s.state())).To(BeEmpty(), "the pod was not evicted")
 	s.evicted = func(*Pod) bool { return true }
@@ -138,7 +151,9 @@ func TestHandover(t *testing.T) {
 
 	terminatingSince(start.Add(30 * time.Second))(pod)
 	h = handover.Move(h, s.state())
-	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Leaving, Deadline: start.Add(150 * time.Second)}), "the grace period comes on top")
+	g.Expect(h).
+		To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Leaving, Deadline: start.Add(150 * time.Second)}),
+			"the grace period comes on top")
 	s.pods, s.now = nil, start.Add(40*time.Second)
 	h = handover.Move(h, s.state())
 	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Detaching, Deadline: start.Add(150 * time.Second)}))
@@ -169,8 +184,13 @@ func TestHandoversAreFoundAgain(t *testing.T) {
 	g := NewWithT(t)
 	v := onNode("used", "left", "reported")
 	v.attached["pv-left"] = attachedVolume{v.attached["pv-left"].Volume, start.Add(-time.Minute)}
-	s := surroundings{now: start, pods: podMap(simplePod("p", using("used"))), volumes: v, detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second,
-		evicted: func(*Pod) bool { return false },
+	s := surroundings{
+		now:             start,
+		pods:            podMap(simplePod("p", using("used"))),
+		volumes:         v,
+		detachTimeout:   2 * time.Minute,
+		reattachTimeout: 90 * time.Second,
+		evicted:         func(*Pod) bool { return false },
 	}
 	began := start.Add(-time.Hour)
 	arriving := []attachment{
@@ -185,8 +205,10 @@ func TestHandoversAreFoundAgain(t *testing.T) {
 		"under way":   {Stage: handover.Reattaching, Deadline: start.Add(time.Minute)},
 	}))
 	g.Expect(handover.Resume(s.state(), time.Time{}, toArriving(arriving))).NotTo(HaveKey("under way"), "it is not known when the drain began")
-	g.Expect(handover.Resume(s.state(), start, toArriving(arriving))).To(HaveKey("under way"), "the clock of the target cluster is behind by half a minute")
-	g.Expect(handover.Resume(s.state(), start.Add(time.Hour), toArriving(arriving))).NotTo(HaveKey("under way"), "it was there before the drain")
+	g.Expect(handover.Resume(s.state(), start, toArriving(arriving))).
+		To(HaveKey("under way"), "the clock of the target cluster is behind by half a minute")
+	g.Expect(handover.Resume(s.state(), start.Add(time.Hour), toArriving(arriving))).
+		NotTo(HaveKey("under way"), "it was there before the drain")
 }
 
 func TestVolumesOfPodsThatStayAreLeftOut(t *testing.T) {

@@ -57,7 +57,8 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 	w.g.Eventually(stepped).WithTimeout(time.Minute).Should(BeClosed(), "Step does not wait for the network")
 	close(gate)
 	w.g.Eventually(func() int { return w.requests.count()["evict"] }).
-		WithTimeout(2*time.Minute).WithPolling(100*time.Millisecond).Should(BeNumerically(">=", nodes), "an answer that is late is asked for again")
+		WithTimeout(2*time.Minute).
+		WithPolling(100*time.Millisecond).Should(BeNumerically(">=", nodes), "an answer that is late is asked for again")
 	w.g.Eventually(func() int {
 		terminating := 0
 		for i := range requests {
@@ -70,7 +71,8 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 	w.g.Expect(connections.Load()).To(BeNumerically("<", nodes/2), "ten have room for all, and some more are opened when one is full")
 	t.Logf("%d connections", connections.Load())
 	counts := w.requests.count()
-	w.g.Expect(counts).To(And(HaveKeyWithValue("patch", nodes), HaveKeyWithValue("watch pods", nodes), HaveKeyWithValue("watch volumeattachments", 1)))
+	w.g.Expect(counts).
+		To(And(HaveKeyWithValue("patch", nodes), HaveKeyWithValue("watch pods", nodes), HaveKeyWithValue("watch volumeattachments", 1)))
 }
 
 // inParallel calls do for 0 to n-1 from a number of goroutines.

@@ -69,7 +69,8 @@ func TestMessageAboutPodsThatReturn(t *testing.T) {
 	const remedy = ": remove the toleration of node.kubernetes.io/unschedulable, or keep the pods off the Node by a nodeAffinity"
 	const bound = " to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods"
 	g.Expect(r.describe(nil)).To(BeEmpty())
-	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}})).To(Equal([]string{"a tolerates the cordon and returns to the Node" + remedy, rule}))
+	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}})).
+		To(Equal([]string{"a tolerates the cordon and returns to the Node" + remedy, rule}))
 	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}, {Name: "b", ToleratesCordon: true, Kept: true}})).To(
 		Equal([]string{"a, b tolerate the cordon and return to the Node" + remedy, kept}))
 	g.Expect(r.describe([]Owner{{Name: "a", Kept: true}, {Name: "b"}})).To(Equal([]string{"a, b return" + bound, kept}))
@@ -79,8 +80,19 @@ func TestMessageAboutPodsThatReturn(t *testing.T) {
 
 func TestResult(t *testing.T) {
 	g := NewWithT(t)
-	all := &Result{Evicting: statusOf("a"), Terminating: statusOf("b"), Blocked: statusOf("c"), Completing: statusOf("d"), Queued: statusOf("e"),
-		Later: statusOf("f"), Returning: statusOf("g"), Abandoned: statusOf("h"), LeftOwners: []Owner{{Name: "i"}, {Name: "j"}, {Name: "k"}, {Name: "l"}}}
+	all := &Result{
+		Evicting:    statusOf("a"),
+		Terminating: statusOf("b"),
+		Blocked:     statusOf("c"),
+		Completing:  statusOf("d"),
+		Queued:      statusOf("e"),
+		Later: statusOf(
+			"f",
+		),
+		Returning:  statusOf("g"),
+		Abandoned:  statusOf("h"),
+		LeftOwners: []Owner{{Name: "i"}, {Name: "j"}, {Name: "k"}, {Name: "l"}},
+	}
 	g.Expect(all.left()).To(Equal(7), "what was given up need not go")
 	g.Expect(all.Left()).To(Equal("i, j, k and 1 more"))
 	g.Expect(all.unsatisfiable()).To(BeFalse())

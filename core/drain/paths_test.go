@@ -33,7 +33,12 @@ func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
 	w.pod("a")
 	w.pod("b", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
 	here := withLabel("kubernetes.io/metadata.name", w.namespace)
-	wait := newRule("a", waitBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("app", "web"), NamespaceSelector: here}))
+	wait := newRule(
+		"a",
+		waitBehavior,
+		nil,
+		pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("app", "web"), NamespaceSelector: here}),
+	)
 	later := newRule("b", drainBehavior, ptr.To[int32](5))
 	w.eventually(func(g Gomega) {
 		result := w.step(w.rules(wait, later))
@@ -52,9 +57,14 @@ func (w *world) volume(name string, node string) *storagev1.VolumeAttachment {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: w.namespace + "-" + name}},
-			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.namespace, Name: name},
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Gi"),
+			},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: w.namespace + "-" + name},
+			},
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.namespace, Name: name},
 		},
 	}
 	if err := direct.Create(w.t.Context(), pv); err != nil {
@@ -62,7 +72,11 @@ func (w *world) volume(name string, node string) *storagev1.VolumeAttachment {
 	}
 	va := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: pv.Name + "-" + node, Finalizers: []string{"example.com/attacher"}},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com",
+			NodeName: node,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+		},
 	}
 	w.create(va)
 	w.t.Cleanup(func() { w.detached(va) })
@@ -91,7 +105,9 @@ func (w *world) detached(va *storagev1.VolumeAttachment) {
 
 func claiming(claim string, priority int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}},
+		}
 		p.Spec.PriorityClassName = map[int32]string{9: "system-node-critical", 8: "system-cluster-critical"}[priority]
 	}
 }
@@ -154,8 +170,10 @@ func TestAttachmentsWithoutVolumeAreNoError(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-inline"},
 		Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: w.node.Name, Source: storagev1.VolumeAttachmentSource{
 			InlineVolumeSpec: &corev1.PersistentVolumeSpec{
-				AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "h"}},
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{
+					CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "h"},
+				},
 			},
 		}},
 	}
@@ -240,7 +258,10 @@ func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
 		}
 		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no right","code":403}`
 		return &http.Response{
-			StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(bytes.NewBufferString(body)), Header: http.Header{"Content-Type": {"application/json"}},
+			StatusCode: http.StatusForbidden,
+			Request:    r,
+			Body:       io.NopCloser(bytes.NewBufferString(body)),
+			Header:     http.Header{"Content-Type": {"application/json"}},
 		}
 	})
 	force := func(r *Request) { r.Mode, r.ForceDetach = Forced, true }

@@ -125,7 +125,11 @@ func TestPlanGoesGroupByGroup(t *testing.T) {
 func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, unreachable: true, daemonSets: lookup}
-	p := makePlan(podMap(simplePod("a", terminatingSince(start.Add(time.Minute))), simplePod("b", terminatingSince(start.Add(time.Hour)))), nil, c)
+	p := makePlan(
+		podMap(simplePod("a", terminatingSince(start.Add(time.Minute))), simplePod("b", terminatingSince(start.Add(time.Hour)))),
+		nil,
+		c,
+	)
 	g.Expect(p.next).To(Equal(start.Add(time.Minute + unreachableGrace)))
 	c.now = start.Add(2 * time.Hour)
 	g.Expect(makePlan(podMap(simplePod("a", terminatingSince(start))), nil, c).done()).To(BeTrue())
@@ -133,7 +137,11 @@ func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
 
 func TestPlanOfNothingIsDone(t *testing.T) {
 	g := NewWithT(t)
-	p := makePlan(podMap(simplePod("static", mirrored), simplePod("agent", ofSet("there"))), nil, circumstances{now: start, daemonSets: lookup})
+	p := makePlan(
+		podMap(simplePod("static", mirrored), simplePod("agent", ofSet("there"))),
+		nil,
+		circumstances{now: start, daemonSets: lookup},
+	)
 	g.Expect(p.done()).To(BeTrue())
 	g.Expect(p.next.IsZero()).To(BeTrue())
 }
@@ -158,7 +166,10 @@ func TestToOutcome(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	budget := func(retryAfter int, message string) error {
 		err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
-		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+		err.ErrStatus.Details.Causes = append(
+			err.ErrStatus.Details.Causes,
+			metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message},
+		)
 		return err
 	}
 	ending := apierrors.NewForbidden(pods, "a", errors.New("ending"))
@@ -211,12 +222,15 @@ func TestMessage(t *testing.T) {
 			"cannot evict pod ns/c: no right; after them: pod ns/z"))
 
 	unsatisfiable := status("a")
-	unsatisfiable[0].PodDisruptionBudget, unsatisfiable[0].Unsatisfiable, unsatisfiable[0].Reason = "web", true, "it allows no disruption although all 3 pods are healthy"
-	g.Expect(toMessage("n", &Result{Blocked: unsatisfiable, Queued: status("q"), Detaching: []string{"pv-1"}, Reattaching: []string{"pv-2", "pv-3"}}, nil)).To(Equal(
-		"Draining Node n, 2 pods left: cannot evict pod ns/a: PodDisruptionBudget ns/web can never be satisfied: " +
-			"it allows no disruption although all 3 pods are healthy; change it, or add replicas; " +
-			"waiting until PersistentVolume pv-1 is detached; waiting until PersistentVolumes pv-2, pv-3 are attached to another Node; " +
-			"one by one, because of their volumes: pod ns/q"))
+	unsatisfiable[0].PodDisruptionBudget, unsatisfiable[0].Unsatisfiable, unsatisfiable[0].Reason = "web", true,
+		"it allows no disruption although all 3 pods are healthy"
+	g.Expect(toMessage("n", &Result{Blocked: unsatisfiable, Queued: status("q"), Detaching: []string{"pv-1"},
+		Reattaching: []string{"pv-2", "pv-3"}}, nil)).
+		To(Equal(
+			"Draining Node n, 2 pods left: cannot evict pod ns/a: PodDisruptionBudget ns/web can never be satisfied: " +
+				"it allows no disruption although all 3 pods are healthy; change it, or add replicas; " +
+				"waiting until PersistentVolume pv-1 is detached; waiting until PersistentVolumes pv-2, pv-3 are attached to another Node; " +
+				"one by one, because of their volumes: pod ns/q"))
 	g.Expect(toForcedMessage("n", &Result{Evicting: status("a"), Abandoned: status("b")}, true, nil)).To(Equal(
 		"Draining Node n by force, 1 pod left: deleting pod ns/a; given up: pod ns/b"))
 	g.Expect(toForcedMessage("n", &Result{}, true, nil)).To(Equal("Draining Node n by force: deleting the VolumeAttachments of the Node"))

@@ -235,7 +235,8 @@ func TestAThousandReturningOwnersFitIntoAMessage(t *testing.T) {
 	g.Expect(owners).To(HaveLen(1000))
 	text := toMessage("n", &Result{ReturningOwners: owners}, r.describe(owners))
 	g.Expect(len(text)).To(BeNumerically("<", 3000))
-	g.Expect(text).To(And(ContainSubstring("and 497 more tolerate the cordon and return"), ContainSubstring("the drain continues without it after 2m0s")))
+	g.Expect(text).
+		To(And(ContainSubstring("and 497 more tolerate the cordon and return"), ContainSubstring("the drain continues without it after 2m0s")))
 }
 
 func TestOwnersOfPods(t *testing.T) {

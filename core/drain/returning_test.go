@@ -46,8 +46,12 @@ func (w *world) replaced(change ...func(*corev1.Pod)) *atomic.Int32 {
 			}
 			going[pod.UID] = true
 			successor := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("back-%d", came.Add(1)), Labels: map[string]string{"app": "web"}},
-				Spec:       corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: w.namespace,
+					Name:      fmt.Sprintf("back-%d", came.Add(1)),
+					Labels:    map[string]string{"app": "web"},
+				},
+				Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			}
 			for _, c := range change {
 				c(successor)
@@ -76,7 +80,8 @@ func TestPodsThatReturnAreEvictedOncePerReplicaAndInterval(t *testing.T) {
 		w.g.Consistently(came.Load).WithTimeout(500*time.Millisecond).Should(BeEquivalentTo(round*replicas), "once per replica and interval")
 		w.g.Expect(w.requests.count()["evict"]).To(Equal(round * replicas))
 		w.eventually(func(g Gomega) {
-			g.Expect(w.step().Message).To(ContainSubstring("Deployment " + w.namespace + "/web tolerates the cordon and returns to the Node: remove the toleration"))
+			g.Expect(w.step().Message).
+				To(ContainSubstring("Deployment " + w.namespace + "/web tolerates the cordon and returns to the Node: remove the toleration"))
 		})
 		fake.Step(20 * time.Second)
 	}
@@ -125,9 +130,13 @@ func TestADrainContinuesWithoutPodsThatReturn(t *testing.T) {
 	w.g.Expect(notified).To(Equal(1))
 
 	w.pod("another", tolerant)
-	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "another one does not begin it again")
+	w.g.Consistently(func() bool { return step().Done }).
+		WithTimeout(300*time.Millisecond).
+		Should(BeTrue(), "another one does not begin it again")
 	w.pod("bound")
-	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "nor one that is bound to the Node")
+	w.g.Consistently(func() bool { return step().Done }).
+		WithTimeout(300*time.Millisecond).
+		Should(BeTrue(), "nor one that is bound to the Node")
 }
 
 // TestADrainContinuesWithoutPodsWhoseBudgetHasGrantedEachReplica: the budget has granted its evictions, so they count as returning like any
@@ -196,7 +205,8 @@ func TestPodsOfEverNewOwnersReturn(t *testing.T) {
 	came := w.replaced()
 	w.pod("agent")
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Message).To(ContainSubstring("Pod " + w.namespace + "/back-1 returns to the cordoned Node without tolerating the cordon"))
+		g.Expect(w.step().Message).
+			To(ContainSubstring("Pod " + w.namespace + "/back-1 returns to the cordoned Node without tolerating the cordon"))
 	})
 	w.g.Consistently(came.Load).WithTimeout(500*time.Millisecond).Should(BeEquivalentTo(1), "an interval each")
 	w.pass(fake, 1, 7)
@@ -210,7 +220,8 @@ func TestPodsThatSetTheNodeThemselvesReturn(t *testing.T) {
 	came := w.replaced(intolerant)
 	w.pod("web", intolerant)
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Message).To(ContainSubstring("Deployment " + w.namespace + "/web returns to the cordoned Node without tolerating the cordon"))
+		g.Expect(w.step().Message).
+			To(ContainSubstring("Deployment " + w.namespace + "/web returns to the cordoned Node without tolerating the cordon"))
 	})
 	w.g.Consistently(came.Load).WithTimeout(500 * time.Millisecond).Should(BeEquivalentTo(1))
 	w.pass(fake, 1, 7)

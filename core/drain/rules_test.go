@@ -16,7 +16,12 @@ const (
 	waitBehavior  = clusterv1.MachineDrainRuleDrainBehaviorWaitCompleted
 )
 
-func newRule(name string, behaviour clusterv1.MachineDrainRuleDrainBehavior, order *int32, change ...func(*clusterv1.MachineDrainRuleSpec)) clusterv1.MachineDrainRule {
+func newRule(
+	name string,
+	behaviour clusterv1.MachineDrainRuleDrainBehavior,
+	order *int32,
+	change ...func(*clusterv1.MachineDrainRuleSpec),
+) clusterv1.MachineDrainRule {
 	r := clusterv1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: name}}
 	r.Spec.Drain = clusterv1.MachineDrainRuleDrainConfig{Behavior: behaviour, Order: order}
 	for _, c := range change {
@@ -82,7 +87,11 @@ func TestRulesDecideAboutPods(t *testing.T) {
 		"an empty selector matches all":         {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: &metav1.LabelSelector{}}))}, pod: appPod("web"), want: Decision{Action: Skip}},
 		"an unread namespace is awaited": {
 			rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamA)), newRule("b", waitBehavior, nil)},
-			pod:   simplePod("web", func(p *Pod) { p.Key.Namespace, p.Labels = "new", map[string]string{"app": "web"} }), want: Decision{Action: undecided},
+			pod: simplePod(
+				"web",
+				func(p *Pod) { p.Key.Namespace, p.Labels = "new", map[string]string{"app": "web"} },
+			),
+			want: Decision{Action: undecided},
 		},
 		"an unread namespace that does not matter": {
 			rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamA)), newRule("b", waitBehavior, nil)},
@@ -103,7 +112,10 @@ func TestRulesDecideAboutPods(t *testing.T) {
 
 func TestRulesApplyToMachines(t *testing.T) {
 	linux := clusterv1.MachineDrainRuleMachineSelector{Selector: withLabel("os", "linux")}
-	inProduction := clusterv1.MachineDrainRuleMachineSelector{Selector: withLabel("os", "linux"), ClusterSelector: withLabel("stage", "production")}
+	inProduction := clusterv1.MachineDrainRuleMachineSelector{
+		Selector:        withLabel("os", "linux"),
+		ClusterSelector: withLabel("stage", "production"),
+	}
 	tests := map[string]struct {
 		selectors []clusterv1.MachineDrainRuleMachineSelector
 		cluster   string
@@ -164,15 +176,34 @@ func TestAnInvalidRuleAffectsOnlyItself(t *testing.T) {
 
 func TestNamespacesAreReadOnlyForRulesThatLookAtThem(t *testing.T) {
 	g := NewWithT(t)
-	without, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")}))}, nil, nil)
+	without, _ := CompileRules(
+		[]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")}))},
+		nil,
+		nil,
+	)
 	g.Expect(without.namespaces).To(BeFalse())
-	with, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("a", "b")}))}, nil, nil)
+	with, _ := CompileRules(
+		[]clusterv1.MachineDrainRule{
+			newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("a", "b")})),
+		},
+		nil,
+		nil,
+	)
 	g.Expect(with.namespaces).To(BeTrue())
 	both, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(
-		clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("a", "b")}, clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")},
+		clusterv1.MachineDrainRulePodSelector{
+			NamespaceSelector: withLabel("a", "b"),
+		},
+		clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")},
 	))}, nil, nil)
 	g.Expect(both.namespaces).To(BeTrue())
-	empty, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: &metav1.LabelSelector{}}))}, nil, nil)
+	empty, _ := CompileRules(
+		[]clusterv1.MachineDrainRule{
+			newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: &metav1.LabelSelector{}})),
+		},
+		nil,
+		nil,
+	)
 	g.Expect(empty.namespaces).To(BeFalse(), "an empty selector matches each without a look")
 }
 
@@ -207,7 +238,9 @@ func TestRulesDecideTheLowestOrder(t *testing.T) {
 			g.Expect(invalid).To(BeEmpty())
 			pod := appPod("web")
 			pod.Key.Namespace = "new"
-			g.Expect(decide(pod, circumstances{now: start, daemonSets: lookup, rules: rules, namespaces: namespaceLabels, behaviour: test.behaviour})).To(Equal(test.want))
+			g.Expect(decide(pod, circumstances{now: start, daemonSets: lookup, rules: rules, namespaces: namespaceLabels,
+				behaviour: test.behaviour})).
+				To(Equal(test.want))
 		})
 	}
 }

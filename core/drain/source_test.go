@@ -70,6 +70,10 @@ func TestAWatchThatGoesSilent(t *testing.T) {
 // TestAWatchThatIsRefused has the error of the API server.
 func TestAWatchThatIsRefused(t *testing.T) {
 	g, refusal := NewWithT(t), errors.New("no")
-	_, err := open(t.Context(), metav1.ListOptions{}, func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal })
+	_, err := open(
+		t.Context(),
+		metav1.ListOptions{},
+		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
+	)
 	g.Expect(err).To(Equal(refusal))
 }

@@ -28,7 +28,8 @@ func object(status map[string]any) *unstructured.Unstructured {
 
 func TestChanged(t *testing.T) {
 	condition := func(conditionType, status, message string) map[string]any {
-		return map[string]any{"conditions": []any{map[string]any{"type": conditionType, "status": status, "reason": "R", "message": message, "lastTransitionTime": "2026-11-20T10:00:00Z"}}}
+		return map[string]any{"conditions": []any{map[string]any{"type": conditionType, "status": status, "reason": "R", "message": message,
+			"lastTransitionTime": "2026-11-20T10:00:00Z"}}}
 	}
 	tests := []struct {
 		name          string
@@ -72,13 +73,27 @@ func TestChanged(t *testing.T) {
 
 func TestOwn(t *testing.T) {
 	gvk := clusterv1.GroupVersion.WithKind("Machine")
-	set := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "set", Controller: ptr.To(true)}
-	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", OwnerReferences: []metav1.OwnerReference{set}}}
+	set := metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(),
+		Kind:       "MachineSet",
+		Name:       "s",
+		UID:        "set",
+		Controller: ptr.To(true),
+	}
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", OwnerReferences: []metav1.OwnerReference{set}},
+	}
 	otherSet := set
 	otherSet.UID = "other-set"
 	seen := otherSet
 	seen.Controller = nil
-	earlier := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "m", UID: "earlier", Controller: ptr.To(true)}
+	earlier := metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(),
+		Kind:       "Machine",
+		Name:       "m",
+		UID:        "earlier",
+		Controller: ptr.To(true),
+	}
 	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "other", Controller: ptr.To(true)}
 	user := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "User", Name: "x", UID: "user"}
 	mine := *metav1.NewControllerRef(machine, gvk)
@@ -131,7 +146,9 @@ func TestMirrored(t *testing.T) {
 	g := NewWithT(t)
 	from := &metav1.Condition{Type: "Ready", Status: "False", Reason: "not a reason!", Message: "m"}
 	got := external.Mirrored("InfrastructureReady", from, false, "")
-	g.Expect(got).To(Equal(metav1.Condition{Type: "InfrastructureReady", Status: "False", Reason: "NotReady", Message: "m"}), "the API would refuse the reason")
+	g.Expect(got).
+		To(Equal(metav1.Condition{Type: "InfrastructureReady", Status: "False", Reason: "NotReady", Message: "m"}),
+			"the API would refuse the reason")
 	from.Reason = "OutOfCapacity"
 	g.Expect(external.Mirrored("InfrastructureReady", from, true, "").Reason).To(Equal("OutOfCapacity"))
 	g.Expect(external.Mirrored("InfrastructureReady", nil, true, "w").Status).To(Equal(metav1.ConditionTrue))

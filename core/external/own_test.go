@@ -34,11 +34,21 @@ func serverWith(uid types.UID) client.Reader {
 // collector would delete what it owned.
 func TestAnOwnerOfThePastOwnsNothing(t *testing.T) {
 	g := NewWithT(t)
-	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "past", Finalizers: []string{clusterv1.MachineFinalizer}}}
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "past", Finalizers: []string{clusterv1.MachineFinalizer}},
+	}
 	for _, live := range []types.UID{"", "now"} {
 		obj := object(nil)
 		c := fake.NewClientBuilder().WithObjects(obj).Build()
-		err := external.Own(t.Context(), c, serverWith(live), external.Object{Unstructured: obj}, machine, clusterv1.GroupVersion.WithKind("Machine"), "c")
+		err := external.Own(
+			t.Context(),
+			c,
+			serverWith(live),
+			external.Object{Unstructured: obj},
+			machine,
+			clusterv1.GroupVersion.WithKind("Machine"),
+			"c",
+		)
 		g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 		stored := object(nil)
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(obj), stored)).To(Succeed())

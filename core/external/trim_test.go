@@ -183,7 +183,8 @@ func TestTrimmedObjectsAreWrittenByTheirDifference(t *testing.T) {
 	owner := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "mu"}}
 
 	cached := external.Object{Unstructured: external.Trim(current()), Contract: version.V1Beta2}
-	g.Expect(external.Own(t.Context(), c, serverWith("mu"), cached, owner, clusterv1.GroupVersion.WithKind("Machine"), "another")).To(Succeed())
+	g.Expect(external.Own(t.Context(), c, serverWith("mu"), cached, owner, clusterv1.GroupVersion.WithKind("Machine"), "another")).
+		To(Succeed())
 
 	after := current()
 	g.Expect(after.GetOwnerReferences()).To(HaveLen(1))

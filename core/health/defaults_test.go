@@ -12,15 +12,22 @@ import (
 )
 
 // mcm are the values of the Machine Controller Manager.
-var mcm = Defaults{CreationTimeout: 20 * time.Minute, HealthTimeout: 10 * time.Minute, NodeConditions: []string{"KernelDeadlock", "DiskPressure"}}
+var mcm = Defaults{
+	CreationTimeout: 20 * time.Minute,
+	HealthTimeout:   10 * time.Minute,
+	NodeConditions:  []string{"KernelDeadlock", "DiskPressure"},
+}
 
 // TestOfCheck: what is not set is as in Cluster API.
 func TestOfCheck(t *testing.T) {
 	g, check := NewWithT(t), &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
-	g.Expect(OfCheck(check)).To(Equal(Policy{Name: "MachineHealthCheck workers", NodeStartup: 10 * time.Minute, NodeGone: ptr.To(time.Duration(0))}))
+	g.Expect(OfCheck(check)).
+		To(Equal(Policy{Name: "MachineHealthCheck workers", NodeStartup: 10 * time.Minute, NodeGone: ptr.To(time.Duration(0))}))
 	check.Spec.Checks = clusterv1.MachineHealthCheckChecks{
-		NodeStartupTimeoutSeconds:  ptr.To[int32](0),
-		UnhealthyNodeConditions:    []clusterv1.UnhealthyNodeCondition{{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr.To[int32](60)}},
+		NodeStartupTimeoutSeconds: ptr.To[int32](0),
+		UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+			{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr.To[int32](60)},
+		},
 		UnhealthyMachineConditions: []clusterv1.UnhealthyMachineCondition{{Type: "X", Status: "True", TimeoutSeconds: ptr.To[int32](5)}},
 	}
 	got := OfCheck(check)
@@ -69,7 +76,8 @@ func TestDefaults(t *testing.T) {
 	g.Expect(Defaults{HealthTimeout: 1}.Enabled()).To(BeTrue())
 	g.Expect(mcm.Judges(&clusterv1.Machine{})).To(BeTrue())
 	g.Expect(Defaults{}.Judges(&clusterv1.Machine{})).To(BeFalse())
-	g.Expect(mcm.Judges(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}})).To(BeFalse())
+	g.Expect(mcm.Judges(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}})).
+		To(BeFalse())
 }
 
 // TestJudgeByDefaults: not Ready and Unknown count, a condition of node-problem-detector only if it is True, and a Node that no longer

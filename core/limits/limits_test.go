@@ -56,7 +56,9 @@ func TestFailureDomains(t *testing.T) {
 	}
 	kept, invalid := limits.FailureDomains(append([]clusterv1.FailureDomain{{Name: "zone-0"}, {Name: strings.Repeat("x", 257)}, {}}, list...))
 	g.Expect(kept).To(HaveLen(100))
-	g.Expect(invalid).To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("without a name"), ContainSubstring("occurs twice"), ContainSubstring("more than 100")))
+	g.Expect(invalid).
+		To(ConsistOf(ContainSubstring("longer than 256"), ContainSubstring("without a name"), ContainSubstring("occurs twice"),
+			ContainSubstring("more than 100")))
 }
 
 func TestEndpoint(t *testing.T) {

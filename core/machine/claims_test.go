@@ -18,7 +18,10 @@ import (
 func TestANodeThatNamesAMachineOfAClusterOutOfReach(t *testing.T) {
 	g := NewWithT(t)
 	machine := func(namespace, cluster string) *clusterv1.Machine {
-		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Spec: clusterv1.MachineSpec{ClusterName: cluster}}
+		return &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
+			Spec:       clusterv1.MachineSpec{ClusterName: cluster},
+		}
 	}
 	node := func(namespace, cluster, name string) []*corev1.Node {
 		return []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{

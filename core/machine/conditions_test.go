@@ -27,7 +27,8 @@ func stateOf(m *clusterv1.Machine, conditionType string) string {
 
 func nodeWith(statuses map[corev1.NodeConditionType]corev1.ConditionStatus) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
 		if status, ok := statuses[conditionType]; ok {
 			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: conditionType, Status: status, Message: "reported"})
 		}
@@ -127,7 +128,10 @@ func TestAvailable(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{MinReadySeconds: test.minReady}, Status: clusterv1.MachineStatus{Conditions: test.conditions}}
+			m := &clusterv1.Machine{
+				Spec:   clusterv1.MachineSpec{MinReadySeconds: test.minReady},
+				Status: clusterv1.MachineStatus{Conditions: test.conditions},
+			}
 			s := &scope{Base: base{Now: noon, Object: m, Original: m}}
 			g.Expect(s.setAvailableCondition().After()).To(Equal(test.after))
 			g.Expect(stateOf(m, "Available")).To(Equal(test.want))
@@ -189,7 +193,12 @@ func TestMayGiveUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
 			m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-			s := &scope{Base: base{Now: noon, Object: m}, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, cluster: test.cluster, disconnection: test.lost}
+			s := &scope{
+				Base:          base{Now: noon, Object: m},
+				options:       Options{RemoteConditionsGracePeriod: 5 * time.Minute},
+				cluster:       test.cluster,
+				disconnection: test.lost,
+			}
 			NewWithT(t).Expect(s.mayGiveUp()).To(Equal(test.want))
 			m.Spec.ProviderID = ""
 			NewWithT(t).Expect(s.mayGiveUp()).To(BeTrue(), "no Node can be the Machine's")

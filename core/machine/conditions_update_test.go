@@ -43,7 +43,11 @@ func TestUpToDateIsLookedAtWhenARolloutIsDue(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		g := NewWithT(t)
 		due := noon.Add(time.Minute)
-		s := &scope{Base: base{Now: noon, Object: &clusterv1.Machine{}}, machineSet: &clusterv1.MachineSet{}, machineDeployment: &clusterv1.MachineDeployment{}}
+		s := &scope{
+			Base:              base{Now: noon, Object: &clusterv1.Machine{}},
+			machineSet:        &clusterv1.MachineSet{},
+			machineDeployment: &clusterv1.MachineDeployment{},
+		}
 		s.machineSet.CreationTimestamp = metav1.NewTime(due.Add(ahead))
 		s.machineDeployment.Spec.Rollout.After = metav1.NewTime(due)
 		g.Expect(s.setUpToDateCondition().After()).To(Equal(time.Minute), "a set created %s after it", ahead)

@@ -20,7 +20,8 @@ import (
 	"millwright.dev/core/external"
 )
 
-// TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain: its event enqueues the Machine, unless the object goes before the cache has shown it.
+// TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain: its event enqueues the Machine, unless the object goes before the cache has shown
+// it.
 func TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain(t *testing.T) {
 	g := NewWithT(t)
 	server, young := ofInfra(g)

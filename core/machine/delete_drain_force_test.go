@@ -17,7 +17,9 @@ func TestForced(t *testing.T) {
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	node := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*scope) {
 		return func(s *scope) {
-			s.node = &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: kind, Status: status, LastTransitionTime: ago(since)}}}}
+			s.node = &corev1.Node{
+				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: kind, Status: status, LastTransitionTime: ago(since)}}},
+			}
 		}
 	}
 	drainingFor := func(d time.Duration) func(*scope) {

@@ -142,7 +142,10 @@ func (f *fixture) drainRule(name string, selector *metav1.LabelSelector) *cluste
 func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	invalid := f.drainRule("invalid", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles", Values: []string{"x"}}}})
+	invalid := f.drainRule(
+		"invalid",
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles", Values: []string{"x"}}}},
+	)
 	f.heldByBudget()
 	f.draining("MachineDrainRule " + f.namespace + "/" + invalid.Name + " is invalid and has no effect: spec.pods[0].selector")
 	f.recorded(machine.InvalidDrainRuleEvent, "spec.pods[0].selector")
@@ -153,7 +156,8 @@ func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
 	rule.Spec.Pods[0].Selector.MatchLabels["app"] = "x"
 	f.Expect(core.Client.Patch(t.Context(), rule, client.MergeFrom(before))).To(Succeed())
 	f.eventuallyGone(f.machine)
-	f.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "held"}, &corev1.Pod{})).To(Succeed(), "the pod may stay")
+	f.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "held"}, &corev1.Pod{})).
+		To(Succeed(), "the pod may stay")
 }
 
 // attachedVolume makes a PersistentVolume of a claim, attached to a Node which only its VolumeAttachment shows.
@@ -162,15 +166,24 @@ func (f *fixture) attachedVolume(claim, node string) *storagev1.VolumeAttachment
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + claim},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: f.namespace + claim}},
-			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: f.namespace, Name: claim},
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Gi"),
+			},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: f.namespace + claim},
+			},
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: f.namespace, Name: claim},
 		},
 	}
 	core.Create(f.t, pv)
 	va := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: pv.Name},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com",
+			NodeName: node,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+		},
 	}
 	core.Create(f.t, va)
 	before := va.DeepCopy()
@@ -185,8 +198,11 @@ func (f *fixture) skippedPod(name, node, claim string) {
 	core.Create(f.t, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{clusterv1.PodDrainLabel: "skip"}},
 		Spec: corev1.PodSpec{
-			NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}},
-			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}},
+			NodeName:   node,
+			Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			Volumes: []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}},
+			},
 		},
 	})
 }
@@ -202,7 +218,8 @@ func TestVolumeAttachmentsAreAwaited(t *testing.T) {
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
-		g.Expect(message(m, "Deleting")).To(ContainSubstring("Waiting for Node " + node.Name + " to detach 1 volume: PersistentVolumeClaim " + f.namespace + "/data (since "))
+		g.Expect(message(m, "Deleting")).
+			To(ContainSubstring("Waiting for Node " + node.Name + " to detach 1 volume: PersistentVolumeClaim " + f.namespace + "/data (since "))
 	})
 	f.awaitsNothing()
 	f.Expect(core.Client.Delete(t.Context(), va)).To(Succeed())

@@ -52,11 +52,17 @@ func (f *fixture) keepUp(replicas int, node string) (made func() int, stop func(
 			number++
 			if err := core.Client.Create(ctx, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: f.namespace, Name: fmt.Sprintf("web-5d9c-%d", number), Labels: map[string]string{"pod-template-hash": "5d9c"},
-					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d9c", UID: "web", Controller: ptr.To(true)}},
+					Namespace: f.namespace,
+					Name:      fmt.Sprintf("web-5d9c-%d", number),
+					Labels:    map[string]string{"pod-template-hash": "5d9c"},
+					OwnerReferences: []metav1.OwnerReference{
+						{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d9c", UID: "web", Controller: ptr.To(true)},
+					},
 				},
 				Spec: corev1.PodSpec{
-					NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					NodeName:    node,
+					Containers:  []corev1.Container{{Name: "c", Image: "i"}},
+					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				},
 			}); err != nil {
 				return err

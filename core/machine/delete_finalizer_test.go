@@ -27,7 +27,10 @@ func TestDeletionOfWhatHasGotAFinalizer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, ctx := NewWithT(t), t.Context()
-			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}, Spec: clusterv1.MachineSpec{ProviderID: "a:///b"}}
+			machine := &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"},
+				Spec:       clusterv1.MachineSpec{ProviderID: "a:///b"},
+			}
 			object := &unstructured.Unstructured{}
 			object.SetAPIVersion("example.com/v1")
 			object.SetKind("Infra")
@@ -35,7 +38,9 @@ func TestDeletionOfWhatHasGotAFinalizer(t *testing.T) {
 			object.SetName("m")
 			object.SetUID("i")
 			object.SetFinalizers(test.before)
-			object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "m", UID: "m", Controller: ptr.To(true)}})
+			object.SetOwnerReferences(
+				[]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "m", UID: "m", Controller: ptr.To(true)}},
+			)
 			c := fake.NewClientBuilder().WithObjects(object).Build()
 			read := object.DeepCopy()
 			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(object), read)).To(Succeed())

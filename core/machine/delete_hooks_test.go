@@ -30,18 +30,26 @@ func TestHooksAreCountedAndNamed(t *testing.T) {
 			name:        "several, sorted, with owners, since before",
 			annotations: map[string]string{prefix + "/b": "backup-controller", prefix + "/a": ""},
 			status:      &clusterv1.MachineDeletionStatus{WaitForPreDrainHookStartTime: began},
-			want:        "Waiting since 2026-11-20T11:00:00Z for 2 pre-drain hooks, whose owner must remove the annotation: " + prefix + "/a, " + prefix + "/b (backup-controller)",
+			want: "Waiting since 2026-11-20T11:00:00Z for 2 pre-drain hooks, whose owner must remove the annotation: " + prefix + "/a, " +
+				prefix + "/b (backup-controller)",
 		},
 		{
 			name:        "a value that is no name",
 			annotations: map[string]string{prefix + "/a": strings.Repeat("x", 1000)},
-			want:        "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, whose owner must remove the annotation: " + prefix + "/a (" + strings.Repeat("x", maxHookOwner) + ")",
+			want: "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, whose owner must remove the annotation: " + prefix + "/a (" +
+				strings.Repeat(
+					"x",
+					maxHookOwner,
+				) + ")",
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Status: clusterv1.MachineStatus{Deletion: test.status}}
+			m := &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations},
+				Status:     clusterv1.MachineStatus{Deletion: test.status},
+			}
 			s := &scope{Base: base{Now: now, Original: m, Object: m.DeepCopy()}}
 			end := (&Reconciler{}).preDrainHooks(t.Context(), s)
 			g.Expect(end.Finished()).To(Equal(test.want == ""))

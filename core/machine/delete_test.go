@@ -98,7 +98,8 @@ func TestDeletionBudget(t *testing.T) {
 	f.eventuallyGone(node)
 
 	// Two deletions, the finalizer and the conditions; cordon, pods and the Node itself go to the target cluster.
-	f.Expect(len(core.Requests.Writes("/"+f.machine.Name))-before).To(BeNumerically("<=", 6), "%v", core.Requests.Writes("/" + f.machine.Name)[before:])
+	f.Expect(len(core.Requests.Writes("/"+f.machine.Name))-before).
+		To(BeNumerically("<=", 6), "%v", core.Requests.Writes("/" + f.machine.Name)[before:])
 	f.Expect(core.Reconciles(f.namespace) - reconciles).To(BeNumerically("<=", 16))
 }
 
@@ -196,7 +197,8 @@ func podWatches(t *testing.T) int {
 	g.Expect(err).NotTo(HaveOccurred())
 	count := 0
 	for _, line := range strings.Split(string(metrics), "\n") {
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) && strings.Contains(line, `verb="WATCH"`) {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) &&
+			strings.Contains(line, `verb="WATCH"`) {
 			n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
 			g.Expect(err).NotTo(HaveOccurred())
 			count += n

@@ -16,7 +16,9 @@ import (
 // staysAttached checks that no volume is detached.
 func (f *fixture) staysAttached(va *storagev1.VolumeAttachment) {
 	f.t.Helper()
-	f.Consistently(func() bool { f.refresh(va); return va.DeletionTimestamp == nil }).WithTimeout(time.Second).Should(BeTrue(), "it stays attached")
+	f.Consistently(func() bool { f.refresh(va); return va.DeletionTimestamp == nil }).
+		WithTimeout(time.Second).
+		Should(BeTrue(), "it stays attached")
 }
 
 // TestAForcedDrainLeavesVolumesToTheirTimeout: forced means pods. The volumes have a timeout of their own, and the machine

@@ -41,7 +41,12 @@ func TestEveryWaitIsNamed(t *testing.T) {
 	}
 	reports(clusterv1.MachineDeletingWaitingForPreDrainHookReason, "1 pre-drain hook", preDrainHook+" (backup)")
 	f.annotate(f.machine, preDrainHook, nil)
-	reports(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, f.infra.GetKind(), f.infra.GetName(), "2 finalizers: example.com/another, "+providerFinalizer)
+	reports(
+		clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
+		f.infra.GetKind(),
+		f.infra.GetName(),
+		"2 finalizers: example.com/another, "+providerFinalizer,
+	)
 	f.setFinalizers(f.infra, providerFinalizer)
 	reports(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "1 finalizer: "+providerFinalizer)
 	f.setFinalizers(f.infra)
@@ -170,7 +175,11 @@ func TestTargetThatIsGone(t *testing.T) {
 	t.Run("its Cluster stays: each step ends with its timeout, and what is left behind is reported", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.machine.Spec.Deletion = clusterv1.MachineDeletionSpec{
-			NodeDrainTimeoutSeconds: ptr.To[int32](1), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](1), NodeDeletionTimeoutSeconds: ptr.To[int32](1),
+			NodeDrainTimeoutSeconds: ptr.To[int32](
+				1,
+			),
+			NodeVolumeDetachTimeoutSeconds: ptr.To[int32](1),
+			NodeDeletionTimeoutSeconds:     ptr.To[int32](1),
 		}
 		node := f.run()
 		f.severTarget()
@@ -191,7 +200,8 @@ func TestNodeThatMayNotBeDeleted(t *testing.T) {
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.isDeleting(clusterv1.MachineDeletingDeletingNodeReason)
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
-		g.Expect(message(m, "Deleting")).To(And(ContainSubstring(node.Name), ContainSubstring("cannot be deleted since"), ContainSubstring("Invalid")))
+		g.Expect(message(m, "Deleting")).
+			To(And(ContainSubstring(node.Name), ContainSubstring("cannot be deleted since"), ContainSubstring("Invalid")))
 	})
 	f.refresh(f.machine)
 	started := f.machine.Annotations[machine.NodeDeletionStartAnnotation]
@@ -223,7 +233,10 @@ func (f *fixture) forbidDeletionOf(node *corev1.Node) (allow func()) {
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: node.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        node.Name,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
 	}
 	core.Create(f.t, policy)
 	core.Create(f.t, binding)

@@ -40,7 +40,8 @@ func TestEventsOfLongSteps(t *testing.T) {
 			return progressReasons(s)
 		}
 		g.Expect(reasons(&scope{Base: base{Now: noon, Original: before, Object: after}})).To(Equal(test.want), test.name)
-		g.Expect(reasons(&scope{Base: base{Now: noon, Original: after, Object: after.DeepCopy()}})).To(BeEmpty(), "what is persisted is not repeated")
+		g.Expect(reasons(&scope{Base: base{Now: noon, Original: after, Object: after.DeepCopy()}})).
+			To(BeEmpty(), "what is persisted is not repeated")
 	}
 }
 
@@ -94,11 +95,17 @@ func TestNoteOfADrain(t *testing.T) {
 	g := NewWithT(t)
 	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{Recorder: recorder}
-	draining := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "1"}, Status: clusterv1.MachineStatus{Conditions: []metav1.Condition{
-		{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason},
-	}}}
+	draining := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "1"},
+		Status: clusterv1.MachineStatus{Conditions: []metav1.Condition{
+			{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason},
+		}},
+	}
 	fresh := func() *scope {
-		return &scope{Base: base{Now: noon, Original: draining, Object: draining.DeepCopy()}, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
+		return &scope{
+			Base: base{Now: noon, Original: draining, Object: draining.DeepCopy()},
+			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		}
 	}
 	s := fresh()
 	r.finishDrain(s, noon.Add(-59*time.Second), drain.Result{Evicted: 3, Age: 59 * time.Second})
@@ -108,8 +115,9 @@ func TestNoteOfADrain(t *testing.T) {
 	g.Expect(s.begun(drainStart)).To(BeTrue(), "the next write keeps that there was a drain")
 	g.Expect(r.deleted(s)).To(HavePrefix("Node n is drained (3 Pods evicted)"))
 	r.drains.forget(s.Key())
-	g.Expect(r.deleted(&scope{Base: base{Now: noon, Original: draining, Object: s.Object}})).To(And(ContainSubstring("began 59s ago"), Not(ContainSubstring("is drained"))),
-		"after a restart nothing is recorded that is not known")
+	g.Expect(r.deleted(&scope{Base: base{Now: noon, Original: draining, Object: s.Object}})).
+		To(And(ContainSubstring("began 59s ago"), Not(ContainSubstring("is drained"))),
+			"after a restart nothing is recorded that is not known")
 
 	s = fresh()
 	r.finishDrain(s, noon.Add(-90*time.Second), drain.Result{Evicted: 1, Age: 10 * time.Second})

@@ -260,7 +260,9 @@ func TestEventsOfAWholeLife(t *testing.T) {
 	node := f.run()
 	joined := f.eventuallyRecorded("SuccessfulSetNodeRef")
 	f.Expect(joined.Type).To(Equal("Normal"))
-	f.Expect(joined.Note).To(MatchRegexp(`^Bootstrap data ready after \d+s, infrastructure ` + f.providerID() + ` provisioned after \d+s, Node ` + node.Name + ` joined after \d+s$`))
+	f.Expect(joined.Note).
+		To(MatchRegexp(`^Bootstrap data ready after \d+s, infrastructure ` + f.providerID() + ` provisioned after \d+s, Node ` + node.Name +
+			` joined after \d+s$`))
 
 	core.Restart(t)
 	f.eventuallyConnected()

@@ -98,7 +98,8 @@ func checkAgreement(t *testing.T, s *scope) {
 		t.Errorf("Deleting is %s", is(clusterv1.MachineDeletingCondition))
 	}
 	ready := is(clusterv1.MachineReadyCondition) == metav1.ConditionTrue
-	for _, part := range []string{clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+	for _, part := range []string{clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
+		clusterv1.MachineNodeHealthyCondition} {
 		if ready && is(part) != metav1.ConditionTrue {
 			t.Errorf("Ready while %s is %s", part, is(part))
 		}
@@ -116,7 +117,9 @@ func checkAgreement(t *testing.T, s *scope) {
 
 // aScope makes a scope as the steps may leave it. Text is whatever others wrote.
 func aScope(c *fuzzinput.Choices, text string) *scope {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 3, Finalizers: []string{clusterv1.MachineFinalizer}}}
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 3, Finalizers: []string{clusterv1.MachineFinalizer}},
+	}
 	m.Spec.ClusterName = "c"
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 	if c.Yes() {
@@ -135,12 +138,18 @@ func aScope(c *fuzzinput.Choices, text string) *scope {
 	}
 	for range c.Below(3) {
 		gate := fuzzinput.Of(c, "example.com/gate", clusterv1.MachineNodeReadyCondition)
-		m.Spec.ReadinessGates = append(m.Spec.ReadinessGates, clusterv1.MachineReadinessGate{ConditionType: gate, Polarity: fuzzinput.Of(c, "", clusterv1.NegativePolarityCondition)})
+		m.Spec.ReadinessGates = append(
+			m.Spec.ReadinessGates,
+			clusterv1.MachineReadinessGate{ConditionType: gate, Polarity: fuzzinput.Of(c, "", clusterv1.NegativePolarityCondition)},
+		)
 	}
 	for _, conditionType := range append([]string{clusterv1.MachineHealthCheckSucceededCondition, "example.com/gate"}, ownConditions...) {
 		if c.Yes() {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
-				Type: conditionType, Status: status(c), Reason: fuzzinput.Of(c, "Some", clusterv1.ObjectDoesNotExistReason), Message: conditions.Message(text),
+				Type:               conditionType,
+				Status:             status(c),
+				Reason:             fuzzinput.Of(c, "Some", clusterv1.ObjectDoesNotExistReason),
+				Message:            conditions.Message(text),
 				LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(c.Below(60)) * time.Second)),
 			})
 		}
@@ -174,26 +183,47 @@ func status(c *fuzzinput.Choices) metav1.ConditionStatus {
 // behind fills in what was found behind a reference.
 func behind(c *fuzzinput.Choices, r *reference, text string) {
 	kind := schema.GroupKind{Group: "example.com", Kind: r.ref.Kind}
-	r.err = fuzzinput.Of[error](c, nil, nil, nil,
-		&version.NoCRDError{GroupKind: kind}, &version.NoContractError{GroupKind: kind}, &external.NotSyncedError{Overdue: true}, &external.OwnedElsewhereError{},
-		apierrors.NewNotFound(schema.GroupResource{Resource: "infras"}, "m"), errors.New(text))
+	r.err = fuzzinput.Of[error](
+		c,
+		nil,
+		nil,
+		nil,
+		&version.NoCRDError{
+			GroupKind: kind,
+		},
+		&version.NoContractError{GroupKind: kind},
+		&external.NotSyncedError{Overdue: true},
+		&external.OwnedElsewhereError{},
+		apierrors.NewNotFound(schema.GroupResource{Resource: "infras"}, "m"),
+		errors.New(text),
+	)
 	if r.err != nil {
 		return
 	}
 	if r.beingCreated = c.Below(4) == 1; r.beingCreated {
 		return
 	}
-	state := map[string]any{"initialization": map[string]any{"provisioned": fuzzinput.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()}, "ready": c.Yes()}
+	state := map[string]any{
+		"initialization": map[string]any{"provisioned": fuzzinput.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()},
+		"ready":          c.Yes(),
+	}
 	if c.Yes() {
-		condition := map[string]any{"type": "Ready", "status": fuzzinput.Of(c, "True", "False", "Unknown", text), "message": text, "reason": fuzzinput.Of(c, "Good", text, "")}
+		condition := map[string]any{
+			"type":    "Ready",
+			"status":  fuzzinput.Of(c, "True", "False", "Unknown", text),
+			"message": text,
+			"reason":  fuzzinput.Of(c, "Good", text, ""),
+		}
 		state["conditions"] = []any{condition}
 	}
 	if c.Yes() {
 		state["failureMessage"], state["failureReason"] = text, fuzzinput.Of(c, text, "")
 	}
 	r.object = external.Object{
-		Contract:     fuzzinput.Of(c, version.V1Beta1, version.V1Beta2),
-		Unstructured: &unstructured.Unstructured{Object: map[string]any{"kind": r.ref.Kind, "metadata": map[string]any{"name": "m"}, "status": state}},
+		Contract: fuzzinput.Of(c, version.V1Beta1, version.V1Beta2),
+		Unstructured: &unstructured.Unstructured{
+			Object: map[string]any{"kind": r.ref.Kind, "metadata": map[string]any{"name": "m"}, "status": state},
+		},
 	}
 }
 
@@ -202,14 +232,31 @@ func nodeSide(c *fuzzinput.Choices, s *scope, text string) {
 	switch c.Below(4) {
 	case 0:
 		s.disconnection = &shared.NotConnectedError{
-			Reason: fuzzinput.Of(c, shared.NotDialledYet, shared.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
+			Reason: fuzzinput.Of(
+				c,
+				shared.NotDialledYet,
+				shared.KubeconfigMissing,
+			),
+			Message:     text,
+			LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
 		}
 	case 1:
-		s.nodeErr = fuzzinput.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})
+		s.nodeErr = fuzzinput.Of[error](
+			c,
+			&SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}},
+			&OtherMachineError{ProviderID: text, Equal: c.Yes()},
+		)
 	case 2:
 		s.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		s.sync = fuzzinput.Of(c, nodeSync{once: true}, nodeSync{awaited: "Infra m"}, nodeSync{err: errors.New(text)}, nodeSync{once: true, err: &NotKeptError{Lost: []string{text}}})
-		for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		s.sync = fuzzinput.Of(
+			c,
+			nodeSync{once: true},
+			nodeSync{awaited: "Infra m"},
+			nodeSync{err: errors.New(text)},
+			nodeSync{once: true, err: &NotKeptError{Lost: []string{text}}},
+		)
+		for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+			corev1.NodePIDPressure} {
 			if c.Yes() {
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{
 					Type: conditionType, Status: fuzzinput.Of(c, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown), Message: text,

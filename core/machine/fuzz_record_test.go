@@ -50,7 +50,8 @@ func (m *recording) begin(node *corev1.Node, desired DesiredNode) {
 // administrators have set there stays, what the Machine asks for comes, and the taints of its initialization come to each Node.
 // As soon as the kubelet is honest, what was the Machine's goes, too, if its record was not lost to the lie.
 func FuzzForgedClaims(f *testing.F) {
-	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1}, {3, 1, 2, 1, 0, 1, 2, 3, 1, 1, 1, 2, 2, 1, 1, 3, 0, 1, 2, 1, 1, 3, 3, 2, 1, 1, 0, 0, 1, 1}} {
+	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1},
+		{3, 1, 2, 1, 0, 1, 2, 3, 1, 1, 1, 2, 2, 1, 1, 3, 0, 1, 2, 1, 1, 3, 3, 2, 1, 1, 0, 0, 1, 1}} {
 		f.Add(seed)
 	}
 	f.Fuzz(forgedClaims)

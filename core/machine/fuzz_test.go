@@ -31,11 +31,13 @@ func FuzzSyncNode(f *testing.F) {
 			desired := theDesired(c)
 			syncOnce(t, machine, node, foreign, desired)
 			for _, taint := range desired.Taints {
-				once[taintID(taint.Key, taint.Effect)] = once[taintID(taint.Key, taint.Effect)] || taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
+				once[taintID(taint.Key, taint.Effect)] = once[taintID(taint.Key, taint.Effect)] ||
+					taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
 			}
 		}
 		syncOnce(t, machine, node, foreign, DesiredNode{PropagateTaints: true})
-		for _, key := range []string{clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation} {
+		for _, key := range []string{clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation,
+			clusterv1.TaintsFromMachineAnnotation} {
 			if value := node.Annotations[key]; value != "" {
 				t.Errorf("%s is %q though nothing is the Machine's any more", key, value)
 			}
@@ -64,7 +66,14 @@ var (
 
 // aNode creates a Node, and a copy with the parts that have another owner.
 func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
-	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: fuzzinput.Some(c, foreignKeys, values), Annotations: fuzzinput.Some(c, foreignKeys, values)}}
+	node = &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "n",
+			UID:         "n",
+			Labels:      fuzzinput.Some(c, foreignKeys, values),
+			Annotations: fuzzinput.Some(c, foreignKeys, values),
+		},
+	}
 	for _, effect := range effects {
 		if c.Yes() {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.com/foreign", Value: fuzzinput.Of(c, values...), Effect: effect})
@@ -94,7 +103,10 @@ func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
 // theDesired is what a Machine could ask of its Node.
 func theDesired(c *fuzzinput.Choices) DesiredNode {
 	s := &scope{Base: base{Object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: fuzzinput.Of(c, "m", "o"), Labels: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
+		Namespace:   "ns",
+		Name:        fuzzinput.Of(c, "m", "o"),
+		Labels:      fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
+		Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
 	}}}}
 	s.Object.Spec.ClusterName = "c"
 	s.interruptible = c.Yes()
@@ -157,7 +169,8 @@ func checkTaints(t *testing.T, have, foreign []corev1.Taint, desired DesiredNode
 		t.Error("The Node is still uninitialized")
 	}
 	theirs := slices.ContainsFunc(foreign, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
-	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (desired.Outdated || theirs) {
+	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (desired.Outdated ||
+		theirs) {
 		t.Errorf("Outdated is %v, desired %v, a user's %v", got, desired.Outdated, theirs)
 	}
 	for _, taint := range desired.Taints {

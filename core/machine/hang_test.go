@@ -88,8 +88,10 @@ func TestWhatWaitsForATargetThatHangsIsReported(t *testing.T) {
 				g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
 				return *meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
 			}
-			g.Eventually(probe).WithTimeout(time.Minute).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", HavePrefix("API requests time out: ")),
-				HaveField("Message", ContainSubstring(" at "+strings.TrimPrefix(target.URL, "http://")))))
+			g.Eventually(probe).
+				WithTimeout(time.Minute).
+				Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", HavePrefix("API requests time out: ")),
+					HaveField("Message", ContainSubstring(" at "+strings.TrimPrefix(target.URL, "http://")))))
 
 			target.Answer()
 			g.Eventually(probe).WithTimeout(time.Minute).Should(HaveField("Status", metav1.ConditionTrue))
@@ -114,7 +116,10 @@ func hungMachines(t *testing.T, target *coretest.HangingTarget) (namespace strin
 	t.Helper()
 	g := NewWithT(t)
 	namespace = core.Namespace(t)
-	core.Create(t, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}})
+	core.Create(
+		t,
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
+	)
 	core.Kubeconfig(t, namespace, "c", target.Kubeconfig())
 	t.Cleanup(func() {
 		target.Answer()
@@ -148,7 +153,11 @@ func relabel(t *testing.T, namespace string) {
 	g := NewWithT(t)
 	g.Expect(inParallel(hanging, func(i int) error {
 		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", namespace, i)}}
-		return core.Client.Patch(t.Context(), machine, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"node.cluster.x-k8s.io/a":"b"}}}`)))
+		return core.Client.Patch(
+			t.Context(),
+			machine,
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"node.cluster.x-k8s.io/a":"b"}}}`)),
+		)
 	})).To(Succeed())
 }
 
@@ -170,7 +179,8 @@ func createMachineAlone(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	empty := node.DeepCopy()
-	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
 		status := corev1.ConditionFalse
 		if conditionType == corev1.NodeReady {
 			status = corev1.ConditionTrue

@@ -105,7 +105,8 @@ func (f *fixture) remediate() {
 			reported.Status = metav1.ConditionFalse
 			meta.SetStatusCondition(&m.Status.Conditions, reported)
 		}
-		g.Expect(core.Client.Status().Patch(f.t.Context(), m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+		g.Expect(core.Client.Status().Patch(f.t.Context(), m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).
+			To(Succeed())
 	})
 	f.Expect(core.Client.Delete(f.t.Context(), f.machine)).To(Succeed())
 }
@@ -114,7 +115,13 @@ func (f *fixture) remediate() {
 func TestAMachineOfThatNameBefore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	before := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: f.machine.Name, UID: "before", Controller: ptr.To(true)}
+	before := metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(),
+		Kind:       "Machine",
+		Name:       f.machine.Name,
+		UID:        "before",
+		Controller: ptr.To(true),
+	}
 	f.eventuallyConnected()
 	f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("mine")}
 	f.infra = coretest.Object(coretest.Kind(coretest.Machine, f.contract), f.namespace, f.machine.Name, before)

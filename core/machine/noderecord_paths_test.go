@@ -156,7 +156,8 @@ func TestTheRecordCostsNoRequest(t *testing.T) {
 					writes[kindOf(request.Path)]++
 				}
 			}
-			f.Expect(writes["machines"]).To(Equal(2), "the name of the Secret, and the provider ID with the record: %v", core.Requests.Writes("/"+f.machine.Name))
+			f.Expect(writes["machines"]).
+				To(Equal(2), "the name of the Secret, and the provider ID with the record: %v", core.Requests.Writes("/"+f.machine.Name))
 			patches := 0
 			for _, request := range requests.Writes("/nodes/" + f.machine.Name) {
 				// The kubelet writes too, and who loses that race begins again.

@@ -14,10 +14,17 @@ import (
 func TestBelievedRecord(t *testing.T) {
 	uid := func(value string) *types.UID { return new(types.UID(value)) }
 	always := clusterv1.MachineTaint{Key: "a", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}
-	once := clusterv1.MachineTaint{Key: "o", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization}
+	once := clusterv1.MachineTaint{
+		Key:         "o",
+		Effect:      corev1.TaintEffectNoSchedule,
+		Propagation: clusterv1.MachineTaintPropagationOnInitialization,
+	}
 	desired := DesiredNode{Labels: map[string]string{"l": ""}, Taints: []clusterv1.MachineTaint{always, once}, PropagateTaints: true}
 	plain := DesiredNode{Labels: desired.Labels, Taints: []clusterv1.MachineTaint{always}, PropagateTaints: true}
-	claims := map[string]string{clusterv1.LabelsFromMachineAnnotation: "x,y", clusterv1.TaintsFromMachineAnnotation: "t:NoSchedule,gone:NoSchedule"}
+	claims := map[string]string{
+		clusterv1.LabelsFromMachineAnnotation: "x,y",
+		clusterv1.TaintsFromMachineAnnotation: "t:NoSchedule,gone:NoSchedule",
+	}
 	record := NodeRecord{Labels: []string{"r"}, Taints: []string{"r:NoSchedule"}, Initialized: uid("n")}
 	for name, test := range map[string]struct {
 		record  NodeRecord

@@ -115,7 +115,8 @@ func TestNodeOfAnotherCore(t *testing.T) {
 		n.Annotations[clusterv1.TaintsFromMachineAnnotation] = "example.com/old:NoSchedule"
 	})
 	f.patchMachine(func(m *clusterv1.Machine) {
-		for _, key := range []string{machine.LabelsOnNodeAnnotation, machine.TaintsOnNodeAnnotation, machine.TaintsInitializedAnnotation, clusterv1.PausedAnnotation} {
+		for _, key := range []string{machine.LabelsOnNodeAnnotation, machine.TaintsOnNodeAnnotation, machine.TaintsInitializedAnnotation,
+			clusterv1.PausedAnnotation} {
 			delete(m.Annotations, key)
 		}
 		m.Labels[poolLabel] = "a"
@@ -153,7 +154,10 @@ func TestRecordThatIsRefused(t *testing.T) {
 	allow()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(condition(m, "Available")).To(Equal("True/Available")) })
 
-	allow = f.refuseMachines("!object.metadata.?annotations.orValue({})['"+machine.LabelsOnNodeAnnotation+"'].contains('pool')", "pools need a ticket")
+	allow = f.refuseMachines(
+		"!object.metadata.?annotations.orValue({})['"+machine.LabelsOnNodeAnnotation+"'].contains('pool')",
+		"pools need a ticket",
+	)
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[poolLabel] = "a" })
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "NodeHealthy")).To(Equal("True/NodeSyncFailed"))
@@ -203,7 +207,11 @@ func (f *fixture) dropAnnotation(key string) (allow func()) {
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machines"}},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups:   []string{clusterv1.GroupVersion.Group},
+				APIVersions: []string{"*"},
+				Resources:   []string{"machines"},
+			},
 		}}},
 	}
 	policy.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{

@@ -18,7 +18,12 @@ import (
 // who undoes what.
 func TestAFightOverTheNodeIsReported(t *testing.T) {
 	const pause = 4 * time.Minute
-	contested := &remote.ContestedError{Node: "n", Changes: []string{"label node.cluster.x-k8s.io/a"}, Other: "other-core", RetryAt: noon.Add(pause)}
+	contested := &remote.ContestedError{
+		Node:    "n",
+		Changes: []string{"label node.cluster.x-k8s.io/a"},
+		Other:   "other-core",
+		RetryAt: noon.Add(pause),
+	}
 	fighting := false
 	f := newSyncing(t, func(c client.WithWatch, obj client.Object, p client.Patch) error {
 		if fighting {
@@ -33,7 +38,8 @@ func TestAFightOverTheNodeIsReported(t *testing.T) {
 	f.Expect(after).To(Equal(pause))
 	status, message := f.healthy()
 	f.Expect(status).To(Equal("True/NodeSyncFailed"), "the Node serves")
-	f.Expect(message).To(ContainSubstring(`the field manager "other-core" reverts changes of Node n (label node.cluster.x-k8s.io/a): only one client may own them, stop the other`))
+	f.Expect(message).
+		To(ContainSubstring(`the field manager "other-core" reverts changes of Node n (label node.cluster.x-k8s.io/a): only one client may own them, stop the other`))
 	fighting = false
 	f.reconcile()
 	status, message = f.healthy()
@@ -45,7 +51,11 @@ func TestAFightOverTheNodeIsReported(t *testing.T) {
 // Machine is reconciled again when the cache shows the other one.
 func TestASyncThatFindsAnotherNode(t *testing.T) {
 	f := newSyncing(t, func(client.WithWatch, client.Object, client.Patch) error {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "first", "field is immutable")})
+		return apierrors.NewInvalid(
+			schema.GroupKind{Kind: "Node"},
+			"n",
+			field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "first", "field is immutable")},
+		)
 	})
 	f.machine.Status.NodeRef.Name = "n"
 	s, after := f.reconcile()

@@ -60,7 +60,12 @@ func TestPureTaintValues(t *testing.T) {
 		return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}
 	}
 	always := func(key, value string) clusterv1.MachineTaint {
-		return clusterv1.MachineTaint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}
+		return clusterv1.MachineTaint{
+			Key:         key,
+			Value:       value,
+			Effect:      corev1.TaintEffectNoSchedule,
+			Propagation: clusterv1.MachineTaintPropagationAlways,
+		}
 	}
 	node := func(fromMachine string, taints ...corev1.Taint) *corev1.Node {
 		return &corev1.Node{
@@ -87,7 +92,8 @@ func TestPureTaintValues(t *testing.T) {
 
 	n = node("", taint("k", "a"))
 	g.Expect(syncTaints(n, desire([]string{id}, always("k", "a")))).To(BeFalse())
-	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the same taint of another user stays theirs, whatever was recorded")
+	g.Expect(n.Annotations).
+		To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the same taint of another user stays theirs, whatever was recorded")
 
 	s := judged()
 	in := s.desired()
@@ -96,7 +102,8 @@ func TestPureTaintValues(t *testing.T) {
 	g.Expect(SyncNode(n, in).Changed).To(BeFalse())
 	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint}
 	g.Expect(SyncNode(n, in).Changed).To(BeTrue(), "the taint alone is a change")
-	g.Expect(SyncNode(n, DesiredNode{Record: NodeRecord{Taints: []string{"x"}}}).Record.Taints).To(Equal([]string{"x"}), "what was recorded stays while the gate is closed")
+	g.Expect(SyncNode(n, DesiredNode{Record: NodeRecord{Taints: []string{"x"}}}).Record.Taints).
+		To(Equal([]string{"x"}), "what was recorded stays while the gate is closed")
 }
 
 // TestPureOutages: what is known of the Node in an outage is kept only for a Machine that has one.
@@ -108,7 +115,10 @@ func TestPureOutages(t *testing.T) {
 		}
 	}
 	known := func(s *scope) {
-		s.Object.Status.Conditions = []metav1.Condition{conditions.True("NodeReady", "NodeReady", ""), conditions.True("NodeHealthy", "NodeHealthy", "")}
+		s.Object.Status.Conditions = []metav1.Condition{
+			conditions.True("NodeReady", "NodeReady", ""),
+			conditions.True("NodeHealthy", "NodeHealthy", ""),
+		}
 	}
 	unlinked := func(s *scope) { s.Object.Status.NodeRef.Name = "" }
 	for name, test := range map[string]struct {
@@ -127,10 +137,12 @@ func TestPureOutages(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(syncErrorMessage(&remote.PendingError{Verb: "PATCH", Object: "Node n"})).To(Equal((&remote.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
+	g.Expect(syncErrorMessage(&remote.PendingError{Verb: "PATCH", Object: "Node n"})).
+		To(Equal((&remote.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
 	s := judged(leaving, func(s *scope) {
 		s.infrastructure.object, s.infrastructure.seen, s.infrastructure.err = s.bootstrap.object, true, errNotFound
 	})
 	s.setConditions()
-	g.Expect(s.readyCondition().Message).To(Equal("* Deleting: Machine deletion in progress, stage: Deleting"), "what is deleted is nothing to report")
+	g.Expect(s.readyCondition().Message).
+		To(Equal("* Deleting: Machine deletion in progress, stage: Deleting"), "what is deleted is nothing to report")
 }

@@ -14,7 +14,9 @@ func TestSyncNode(t *testing.T) {
 	g := NewWithT(t)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/hostname": "n"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}},
+		Spec: corev1.NodeSpec{
+			Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}},
+		},
 	}
 	first := DesiredNode{
 		Labels:      map[string]string{"node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "2"},
@@ -25,7 +27,8 @@ func TestSyncNode(t *testing.T) {
 	g.Expect(result.Changed).To(BeTrue())
 	g.Expect(result.Taints).To(BeTrue())
 	g.Expect(result.Record.Labels).To(Equal([]string{"node.cluster.x-k8s.io/a", "node.cluster.x-k8s.io/b"}))
-	g.Expect(node.Labels).To(Equal(map[string]string{"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "2"}))
+	g.Expect(node.Labels).
+		To(Equal(map[string]string{"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "2"}))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.LabelsFromMachineAnnotation, "node.cluster.x-k8s.io/a,node.cluster.x-k8s.io/b"))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.AnnotationsFromMachineAnnotation, "node.cluster.x-k8s.io/note"))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.MachineAnnotation, "m"))
@@ -64,7 +67,11 @@ func TestWhatGoesToTheNode(t *testing.T) {
 	g.Expect(annotationForNode("node.cluster.x-k8s.io/x")).To(BeTrue())
 	g.Expect(annotationForNode("node-role.kubernetes.io/x")).To(BeFalse())
 
-	chosen := selected(map[string]string{"team.example.com/a": "1", "plain": "2"}, labelForNode, []*regexp.Regexp{regexp.MustCompile(`^team\.`)})
+	chosen := selected(
+		map[string]string{"team.example.com/a": "1", "plain": "2"},
+		labelForNode,
+		[]*regexp.Regexp{regexp.MustCompile(`^team\.`)},
+	)
 	g.Expect(chosen).To(Equal(map[string]string{"team.example.com/a": "1"}))
 }
 

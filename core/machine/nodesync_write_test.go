@@ -42,7 +42,10 @@ func newSyncing(t *testing.T, patch func(client.WithWatch, client.Object, client
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "u", Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}},
 		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
 	}}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
+	}
 	for kind, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
 		corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,
 		corev1.NodeDiskPressure: corev1.ConditionFalse, corev1.NodePIDPressure: corev1.ConditionFalse,
@@ -79,7 +82,12 @@ func (f *syncing) reconcileOnce() (*scope, time.Duration) {
 	f.t.Helper()
 	node := &corev1.Node{}
 	f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-	s := &scope{Base: base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()}, connection: remote.DirectConnection(f.target), node: node, infrastructureRead: true}
+	s := &scope{
+		Base:               base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()},
+		connection:         remote.DirectConnection(f.target),
+		node:               node,
+		infrastructureRead: true,
+	}
 	end := f.r.syncNode(f.t.Context(), s)
 	f.Expect(end.Err()).NotTo(HaveOccurred(), "the work queue has no say in when it is tried again")
 	return s, end.After()
@@ -212,7 +220,10 @@ func TestNodeThatClaimsToBeSynced(t *testing.T) {
 		{"its own", marks("m", "ns"), nil, true},
 	} {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
-		s := &scope{Base: base{Original: m, Object: m}, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Spec: corev1.NodeSpec{Taints: test.taints}}}
+		s := &scope{
+			Base: base{Original: m, Object: m},
+			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Spec: corev1.NodeSpec{Taints: test.taints}},
+		}
 		NewWithT(t).Expect(s.syncedOnce()).To(Equal(test.want), test.name)
 	}
 }
@@ -226,12 +237,18 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 	full := func(s *scope) {
 		s.infrastructureRead, s.interruptible = true, true
 		s.machineSet = &clusterv1.MachineSet{}
-		s.machineDeployment = &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: "2"}}}
+		s.machineDeployment = &clusterv1.MachineDeployment{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: "2"}},
+		}
 	}
 	sync := func(f *syncing, read func(*scope)) *corev1.Node {
 		node := &corev1.Node{}
 		f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-		s := &scope{Base: base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()}, connection: remote.DirectConnection(f.target), node: node}
+		s := &scope{
+			Base:       base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()},
+			connection: remote.DirectConnection(f.target),
+			node:       node,
+		}
 		s.options = Options{PropagateTaints: true, KeepOutdatedFromScaleDown: true}
 		s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 		read(s)
@@ -256,7 +273,9 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newSyncing(t, pass)
-			f.machine.Spec.Taints = []clusterv1.MachineTaint{{Key: "example.com/a", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
+			f.machine.Spec.Taints = []clusterv1.MachineTaint{
+				{Key: "example.com/a", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways},
+			}
 			marked := sync(f, full)
 			f.Expect(marked.Labels).To(HaveKey(clusterv1.InterruptibleLabel))
 			f.Expect(marked.Annotations).To(HaveKey(ScaleDownDisabledMarkerAnnotation))

@@ -64,7 +64,9 @@ func TestOwnersOfAnOlderVersion(t *testing.T) {
 	f.machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: older, Kind: "Cluster", Name: "c", UID: cluster.UID}}
 	f.createMachine()
 	f.refresh(f.machine)
-	f.createObjects(metav1.OwnerReference{APIVersion: older, Kind: "Machine", Name: f.machine.Name, UID: f.machine.UID, Controller: ptr.To(true)})
+	f.createObjects(
+		metav1.OwnerReference{APIVersion: older, Kind: "Machine", Name: f.machine.Name, UID: f.machine.UID, Controller: ptr.To(true)},
+	)
 	current := ConsistOf(HaveField("APIVersion", clusterv1.GroupVersion.String()))
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(m.OwnerReferences).To(current)

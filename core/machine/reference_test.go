@@ -24,7 +24,13 @@ func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, referencePage)
 	page.CheckLinks(t)
 
-	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), directories...))
+	doccheck.Compare(
+		t,
+		page,
+		"reasons",
+		page.Keys(t, "Conditions", "Reasons"),
+		doccheck.Constants(t, doccheck.Named("Reason"), directories...),
+	)
 	doccheck.Compare(t, page, "conditions", page.Keys(t, "Conditions", "Condition"), ownConditions)
 	for _, row := range page.Table(t, "Conditions") {
 		g.Expect(row["Meaning"].Text).NotTo(BeEmpty())
@@ -39,7 +45,11 @@ func TestReferenceIsWhole(t *testing.T) {
 		return strings.HasPrefix(name, "MachinePhase")
 	}, directories[0]))
 
-	deleting := append(page.Keys(t, "Deletion", "Reason of Deleting"), clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDeletionCompletedReason)
+	deleting := append(
+		page.Keys(t, "Deletion", "Reason of Deleting"),
+		clusterv1.MachineDeletingReason,
+		clusterv1.MachineDeletingDeletionCompletedReason,
+	)
 	doccheck.Compare(t, page, "steps", deleting, doccheck.Constants(t, func(name string) bool {
 		return strings.HasPrefix(name, "MachineDeleting") && strings.HasSuffix(name, "Reason")
 	}, directories[0]))
@@ -49,7 +59,8 @@ func TestReferenceHasAllMarks(t *testing.T) {
 	page := doccheck.Read(t, referencePage)
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, func(name string) bool {
 		// What core/external reads beside these is the MachineSets'.
-		return strings.Contains(name, "Annotation") && !strings.HasSuffix(name, "Domain") && name != "MachineSetSkipPreflightChecksAnnotation" && name != "LastAppliedAnnotation"
+		return strings.Contains(name, "Annotation") && !strings.HasSuffix(name, "Domain") && name != "MachineSetSkipPreflightChecksAnnotation" &&
+			name != "LastAppliedAnnotation"
 	}, directories...))
 	labels := doccheck.Constants(t, func(name string) bool {
 		return strings.HasSuffix(name, "Label") || name == "podDrainLabel"

@@ -84,8 +84,9 @@ func TestWrongReferences(t *testing.T) {
 				})
 				f.serves("Unserved", false)
 			},
-			mend: func(f *fixture) { f.serves("Unserved", true) },
-			want: "Unknown/CRDMissing", message: "serves no version, but its label cluster.x-k8s.io/v1beta2 names v1: serve that, or correct the label",
+			mend:    func(f *fixture) { f.serves("Unserved", true) },
+			want:    "Unknown/CRDMissing",
+			message: "serves no version, but its label cluster.x-k8s.io/v1beta2 names v1: serve that, or correct the label",
 		},
 		{
 			name:  "missing object",
@@ -186,11 +187,21 @@ func TestStatusChurnEnqueuesNothing(t *testing.T) {
 	f.createOwned()
 	f.enqueuesNothing(func() {
 		for i := range 5 {
-			core.SetStatus(t, f.infra, map[string]any{"observed": int64(i), "conditions": []any{map[string]any{"type": "Busy", "status": "True", "reason": "Churn"}}})
+			core.SetStatus(
+				t,
+				f.infra,
+				map[string]any{"observed": int64(i), "conditions": []any{map[string]any{"type": "Busy", "status": "True", "reason": "Churn"}}},
+			)
 		}
 	})
 
-	core.SetStatus(t, f.infra, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "OutOfCapacity", "message": "no t3.medium left"}}})
+	core.SetStatus(
+		t,
+		f.infra,
+		map[string]any{
+			"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "OutOfCapacity", "message": "no t3.medium left"}},
+		},
+	)
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/OutOfCapacity"))
 		g.Expect(message(m, "InfrastructureReady")).To(Equal("no t3.medium left"))

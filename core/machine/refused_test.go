@@ -177,12 +177,18 @@ func (f *fixture) refuseMachines(expression, because string) (allow func()) {
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machines"}},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups:   []string{clusterv1.GroupVersion.Group},
+				APIVersions: []string{"*"},
+				Resources:   []string{"machines"},
+			},
 		}}},
 	}
 	probe := f.machine.DeepCopy()
 	probe.ObjectMeta = metav1.ObjectMeta{Namespace: f.namespace, Name: "probe"}
-	policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "object.metadata.name != 'probe' && (" + expression + ")", Message: because}}
+	policy.Spec.Validations = []admissionregistrationv1.Validation{
+		{Expression: "object.metadata.name != 'probe' && (" + expression + ")", Message: because},
+	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},

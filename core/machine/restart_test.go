@@ -99,7 +99,8 @@ func (f *fixture) runWithAllMarks() *corev1.Node {
 		f.refresh(node)
 		g.Expect(node.Labels).To(And(HaveKey(clusterv1.InterruptibleLabel), HaveKeyWithValue("node.cluster.x-k8s.io/pool", "a")))
 		g.Expect(node.Annotations).To(And(HaveKeyWithValue("node.cluster.x-k8s.io/note", "b"), HaveKeyWithValue(scaleDownDisabled, "true")))
-		g.Expect(node.Spec.Taints).To(ContainElements(HaveField("Key", "example.com/always"), HaveField("Key", clusterv1.NodeOutdatedRevisionTaint.Key)))
+		g.Expect(node.Spec.Taints).
+			To(ContainElements(HaveField("Key", "example.com/always"), HaveField("Key", clusterv1.NodeOutdatedRevisionTaint.Key)))
 	}).WithTimeout(timeout).Should(Succeed())
 	f.awaitsNothing()
 	f.refresh(f.machine)

@@ -96,7 +96,9 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 	deployment, set := f.deployment()
 	f.awaitsNothing()
 	patches := nodePatches(requests, node.Name)
-	outdated := ContainElement(And(HaveField("Key", clusterv1.NodeOutdatedRevisionTaint.Key), HaveField("Effect", corev1.TaintEffectPreferNoSchedule)))
+	outdated := ContainElement(
+		And(HaveField("Key", clusterv1.NodeOutdatedRevisionTaint.Key), HaveField("Effect", corev1.TaintEffectPreferNoSchedule)),
+	)
 
 	f.annotate(deployment, clusterv1.RevisionAnnotation, ptr.To("2"))
 	f.Eventually(func(g Gomega) {

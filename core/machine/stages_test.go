@@ -79,7 +79,12 @@ var stages = []stage{
 // child creates one object of the Machine, owned by it.
 func (f *fixture) child(role string) *unstructured.Unstructured {
 	f.t.Helper()
-	obj := coretest.Object(coretest.Kind(role, f.contract), f.namespace, f.machine.Name, *metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
+	obj := coretest.Object(
+		coretest.Kind(role, f.contract),
+		f.namespace,
+		f.machine.Name,
+		*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")),
+	)
 	obj.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c"})
 	core.Create(f.t, obj)
 	return obj
@@ -107,7 +112,12 @@ func (f *fixture) runOnPassingKind() {
 	f.machine.Spec.InfrastructureRef.Kind = kind
 	f.createMachineOnly()
 	f.config = f.child(coretest.Config)
-	f.infra = coretest.Object(kind, f.namespace, f.machine.Name, *metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
+	f.infra = coretest.Object(
+		kind,
+		f.namespace,
+		f.machine.Name,
+		*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")),
+	)
 	f.infra.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c"})
 	f.Eventually(func() error { return core.Client.Create(f.t.Context(), f.infra) }).WithTimeout(timeout).Should(Succeed())
 	f.bootstrapped()

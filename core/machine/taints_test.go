@@ -17,10 +17,19 @@ func taint(key, value string) corev1.Taint {
 
 func TestSyncTaints(t *testing.T) {
 	always := func(key, value string) clusterv1.MachineTaint {
-		return clusterv1.MachineTaint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}
+		return clusterv1.MachineTaint{
+			Key:         key,
+			Value:       value,
+			Effect:      corev1.TaintEffectNoSchedule,
+			Propagation: clusterv1.MachineTaintPropagationAlways,
+		}
 	}
 	once := func(key string) clusterv1.MachineTaint {
-		return clusterv1.MachineTaint{Key: key, Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization}
+		return clusterv1.MachineTaint{
+			Key:         key,
+			Effect:      corev1.TaintEffectNoSchedule,
+			Propagation: clusterv1.MachineTaintPropagationOnInitialization,
+		}
 	}
 	const absent = "absent"
 	tests := []struct {

@@ -65,7 +65,11 @@ func TestPureUpToDate(t *testing.T) {
 // text, and a change at each reconcile.
 func TestNodeInfoThatIsNoText(t *testing.T) {
 	g := NewWithT(t)
-	reported := corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "a\xff\xfeb", Swap: &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)}}
+	reported := corev1.NodeSystemInfo{
+		KubeletVersion: "v1.36.3",
+		OSImage:        "a\xff\xfeb",
+		Swap:           &corev1.NodeSwapStatus{Capacity: ptr.To[int64](1)},
+	}
 	recorded := inJSON(reported)
 	written, err := json.Marshal(recorded)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -71,7 +71,8 @@ func TestAutoscalerFindsItsFields(t *testing.T) {
 // that is not of the highest has replicas. It takes no Nodes of such a deployment.
 func (w *world) rollingOut() bool {
 	list := &clusterv1.MachineSetList{}
-	w.G.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "d"})).To(Succeed())
+	w.G.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "d"})).
+		To(Succeed())
 	highest := int64(0)
 	revisions := map[string]int64{}
 	for _, set := range list.Items {

@@ -33,7 +33,15 @@ func TestPlanNarrowly(t *testing.T) {
 			rolling(2, 1, 0, set("a", 2, 0, 1, chosen(1), broken(1)), set("b", 1, 0, 1, current)), map[string]int{"a": 1, "a removed": 1},
 		},
 		"chosen: not one of the younger set either": {
-			rolling(3, 1, 0, set("a", 1, 0, 1), set("b", 2, 0, 1, chosen(1), broken(1)), set("c", 1, 0, 1, current)), map[string]int{"b": 1, "b removed": 1},
+			rolling(
+				3,
+				1,
+				0,
+				set("a", 1, 0, 1),
+				set("b", 2, 0, 1, chosen(1), broken(1)),
+				set("c", 1, 0, 1, current),
+			),
+			map[string]int{"b": 1, "b removed": 1},
 		},
 		"chosen: what would be needed if it recovered stays": {
 			rolling(2, 1, 0, set("a", 2, 0, 1, chosen(1), broken(1)), set("b", 1, 1, 0, current)), nil,
@@ -49,7 +57,14 @@ func TestPlanNarrowly(t *testing.T) {
 			map[string]int{"a": 1, "a removed": 1},
 		},
 		"chosen: a set that has looked is not left alone": {
-			rolling(2, 1, 0, set("a", 2, 0, 1, chosen(1), broken(1), func(s *setView) { s.reserve = 2 }), set("b", 1, 0, 1, current)), map[string]int{"a": 1, "a removed": 1},
+			rolling(
+				2,
+				1,
+				0,
+				set("a", 2, 0, 1, chosen(1), broken(1), func(s *setView) { s.reserve = 2 }),
+				set("b", 1, 0, 1, current),
+			),
+			map[string]int{"a": 1, "a removed": 1},
 		},
 		"chosen: nor is one whose Machine is still going": {
 			rolling(2, 1, 0, set("a", 2, 1, 1, going(1), chosen(1), broken(1)), set("b", 1, 0, 1, current)), map[string]int{"a": 1, "a removed": 1},

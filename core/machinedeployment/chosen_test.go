@@ -118,7 +118,9 @@ func TestRecreateLetsAllGoFirst(t *testing.T) {
 			g.Expect(machine.DeletionTimestamp).NotTo(BeNil())
 		}
 	})
-	w.Eventually(w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
+	w.Eventually(
+		w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"),
+	)
 	w.G.Expect(w.machinesOf("b")).To(BeEmpty())
 	// One after another may be deleted; a new one is created only after the last is gone.
 	for left := 2; left >= 0; left-- {

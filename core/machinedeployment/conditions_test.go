@@ -83,7 +83,9 @@ func TestConditions(t *testing.T) {
 			s.Original.Status.Conditions[0].Status = "False"
 		}), nil, []expectation{{rolling, "False", "NotRollingOut", ""}}, "ScalingUp"},
 		"none is missing, and one cannot be completed": {rollout(nil, ready, wants(3), func(s *scope) {
-			s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "exceeded quota")}
+			s.current.Status.Conditions = []metav1.Condition{
+				conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "exceeded quota"),
+			}
 		}), nil, []expectation{
 			{up, "True", "ScalingUpBlocked", "Machines cannot be created, completed or updated:\n* MachineSet fresh: exceeded quota"},
 		}, "Running"},

@@ -53,7 +53,8 @@ func TestOpenForAutoscaler(t *testing.T) {
 	empty := valid(autoscaled("2", "5"), func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
 	setAutoscalerDefaults(empty)
 	g.Expect(empty.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	g.Expect(empty.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"), "an empty one would be all Machines")
+	g.Expect(empty.Spec.Selector.MatchLabels).
+		To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"), "an empty one would be all Machines")
 	g.Expect(empty.Spec.Template.Labels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"))
 
 	own := valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
@@ -65,7 +66,12 @@ func TestInvalidIsWhatAdmissionRefuses(t *testing.T) {
 	g := NewWithT(t)
 	complete := valid(func(d *clusterv1.MachineDeployment) { setDefaults(d) })
 	g.Expect(specErrors(complete)).To(BeEmpty())
-	complete.Annotations = map[string]string{RollbackToAnnotation: "x", ProgressDeadlineAnnotation: "x", RevisionHistoryLimitAnnotation: "x", RecreateAnnotation: "x"}
+	complete.Annotations = map[string]string{
+		RollbackToAnnotation:           "x",
+		ProgressDeadlineAnnotation:     "x",
+		RevisionHistoryLimitAnnotation: "x",
+		RecreateAnnotation:             "x",
+	}
 	g.Expect(specErrors(complete)).To(BeEmpty(), "nothing is held up by annotations for which something can be assumed")
 	g.Expect(annotationErrors(complete)).To(HaveLen(3), "but they are named")
 	complete.Spec.Replicas = ptr.To[int32](-1)

@@ -49,7 +49,8 @@ func (l *late) wrap(inner client.WithWatch) client.Client {
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			return l.unlessDead(func() error { return c.Patch(ctx, object, patch, options...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			return l.unlessDead(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
 		},
 	})

@@ -68,7 +68,12 @@ func TestMarkedMachineThatServesIsNotGivenUpForABrokenOne(t *testing.T) {
 // breakDown has a Machine not serve any more.
 func (w *world) breakDown(machine *clusterv1.Machine) {
 	before := machine.DeepCopy()
-	conditions.Set(&machine.Status.Conditions, conditions.False(clusterv1.MachineAvailableCondition, "Broken", "it is"), machine.Generation, time.Now())
+	conditions.Set(
+		&machine.Status.Conditions,
+		conditions.False(clusterv1.MachineAvailableCondition, "Broken", "it is"),
+		machine.Generation,
+		time.Now(),
+	)
 	w.G.Expect(direct.Status().Patch(w.Ctx, machine, client.MergeFrom(before))).To(Succeed())
 	w.Eventually(func(g Gomega) { g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(1))) })
 }

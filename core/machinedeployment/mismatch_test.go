@@ -44,7 +44,9 @@ func TestSetWithANarrowerSelectorIsNotAdopted(t *testing.T) {
 	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(1)) })
 	machine := w.Machines()[0]
 	w.deployment(1)
-	w.Eventually(w.reports(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"))
+	w.Eventually(
+		w.reports(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"),
+	)
 	found := &clusterv1.MachineSet{}
 	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
 	w.G.Expect(metav1.GetControllerOf(found)).To(BeNil())

@@ -34,7 +34,8 @@ func TestPlanOfOddViews(t *testing.T) {
 			onDelete(rolling(1, 1, 1, set("a", 2, 0, 0, current), set("b", 7, 1, 0, unsettled))), map[string]int{"a": 0, "b": 1},
 		},
 		"paused: what would replace Machines that are being deleted is given up first": {
-			pausedRollout(rolling(3, 0, 0, set("a", 7, 2, 0, going(1), chosen(1), unsettled), set("b", 6, 0, 1, chosen(1), reserving(5)))), map[string]int{"a": 1, "b": 2},
+			pausedRollout(rolling(3, 0, 0, set("a", 7, 2, 0, going(1), chosen(1), unsettled), set("b", 6, 0, 1, chosen(1), reserving(5)))),
+			map[string]int{"a": 1, "b": 2},
 		},
 		"paused: of what does not exist yet no more is given up than is too many": {
 			pausedRollout(rolling(3, 1, 2, set("a", 5, 0, 2, unsettled, reserving(5)), set("b", 5, 0, 0, current))), map[string]int{"a": 2, "b": 2},
@@ -53,7 +54,8 @@ func TestPlanOfOddViews(t *testing.T) {
 			pausedRollout(rolling(1, 1, 0, set("a", 4, 1, 1, going(1)), set("b", 4, 1, 2, current, unsettled))), map[string]int{"a": 0, "b": 2},
 		},
 		"paused: a set grows by what fits beside the others": {
-			pausedRollout(rolling(4, 1, 0, set("a", 1, 2, 2, going(1), chosen(1), unsettled), set("b", 1, 1, 0, current, unsettled))), map[string]int{"a": 3},
+			pausedRollout(rolling(4, 1, 0, set("a", 1, 2, 2, going(1), chosen(1), unsettled), set("b", 1, 1, 0, current, unsettled))),
+			map[string]int{"a": 3},
 		},
 		"paused at nothing: the current set grows, be it the first or the last": {
 			pausedRollout(rolling(2, 0, 3, set("a", 0, 2, 0, current, reserving(3)), set("b", 0, 1, 2, chosen(1)))), map[string]int{"a": 2},

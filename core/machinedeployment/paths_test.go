@@ -40,7 +40,9 @@ func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(4)) })
-	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
+	w.Eventually(
+		w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"),
+	)
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "c" })
 	w.Eventually(func(g Gomega) {
 		w.running(3)(g)
@@ -111,8 +113,18 @@ func TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete(t *testing.T) {
 	machines := w.Machines()
 	unhealthy, well := machines[0], machines[1]
 	before := unhealthy.DeepCopy()
-	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""), 0, time.Now())
-	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""), 0, time.Now())
+	conditions.Set(
+		&unhealthy.Status.Conditions,
+		conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""),
+		0,
+		time.Now(),
+	)
+	conditions.Set(
+		&unhealthy.Status.Conditions,
+		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""),
+		0,
+		time.Now(),
+	)
 	w.G.Expect(direct.Status().Patch(w.Ctx, &unhealthy, client.MergeFrom(before))).To(Succeed())
 	w.Eventually(func(g Gomega) {
 		uids := w.uids()
@@ -154,7 +166,9 @@ func TestInvalidDeploymentReportsWhatToDo(t *testing.T) {
 	})
 	w.start(t)
 	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
-	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
+	w.Eventually(
+		w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`),
+	)
 	w.G.Expect(w.allSets()).To(BeEmpty())
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil
@@ -190,7 +204,9 @@ func TestRefusalsOfMachinesArePassedOn(t *testing.T) {
 			},
 		})
 	})
-	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
+	w.Eventually(
+		w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"),
+	)
 	allowed.Store(true)
 	w.Eventually(w.running(1))
 	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))

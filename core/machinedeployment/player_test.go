@@ -80,10 +80,15 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	before, now := machine.DeepCopy(), time.Now()
 	if broken != "" && p.template(ctx, machine) == broken {
 		// As the Machine controller does: the status of its MachineSet, and so what enqueues the deployment, follows from Ready.
-		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock", clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
+		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock",
+			clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
 			conditions.Set(&machine.Status.Conditions, conditions.False(kind, reason, outOfStock), machine.Generation, now)
 		}
-		return ctrl.Result{RequeueAfter: workers.PollInterval}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+		return ctrl.Result{
+				RequeueAfter: workers.PollInterval,
+			}, client.IgnoreNotFound(
+				direct.Status().Patch(ctx, machine, client.MergeFrom(before)),
+			)
 	}
 	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
 	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)

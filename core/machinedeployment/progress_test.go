@@ -87,7 +87,9 @@ func rollout(outdated, current []*clusterv1.Machine, change ...func(*scope)) *sc
 	s.sets, s.current, s.read = []*clusterv1.MachineSet{old, fresh}, fresh, true
 	s.machines = map[types.UID][]*clusterv1.Machine{"old": outdated, "fresh": current}
 	s.settings = settings{replicas: 3, maxSurge: 1}
-	s.Original.Status.Conditions = []metav1.Condition{since(30*time.Minute, conditions.True(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", ""))}
+	s.Original.Status.Conditions = []metav1.Condition{
+		since(30*time.Minute, conditions.True(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", "")),
+	}
 	for _, c := range change {
 		c(s)
 	}
@@ -189,13 +191,27 @@ func TestStall(t *testing.T) {
 		"nothing is missing":                {rollout(nil, servingAll(3)), 0, nil},
 		"one of a complete rollout is gone": {rollout(nil, servingAll(2), func(s *scope) { s.Original.Status.Conditions[0].Status = metav1.ConditionFalse }), 10 * time.Minute, nil},
 		"a drain that does not end": {
-			rollout(machines(going5m(member("o", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "a PodDisruptionBudget does not allow it")))),
-				nil, annotated(ProgressDeadlineAnnotation, "4m")),
-			10 * time.Minute, []string{"Machine o: Deleting is True: a PodDisruptionBudget does not allow it"},
+			rollout(
+				machines(
+					going5m(
+						member(
+							"o",
+							time.Hour,
+							conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "a PodDisruptionBudget does not allow it"),
+						),
+					),
+				),
+				nil,
+				annotated(ProgressDeadlineAnnotation, "4m"),
+			),
+			10 * time.Minute,
+			[]string{"Machine o: Deleting is True: a PodDisruptionBudget does not allow it"},
 		},
 		"a set that is blocked": {
 			rollout(outdated, nil, func(s *scope) {
-				s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "the template is missing")}
+				s.current.Status.Conditions = []metav1.Condition{
+					conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "the template is missing"),
+				}
 				s.current.Spec.Replicas = ptr.To[int32](1)
 			}), 0, []string{"MachineSet fresh: the template is missing"},
 		},
@@ -233,6 +249,8 @@ func TestSlowDeletionsAreNamed(t *testing.T) {
 	slow := member("slow", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "pod p stays"))
 	slow.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-15 * time.Minute)))
 	s := rollout([]*clusterv1.Machine{slow, going5m(member("quick", time.Hour))}, nil)
-	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).To(Equal(10*time.Minute), "when quick will have been going for so long")
-	g.Expect(machines.SlowDeletions(s.allMachines(), start)).To(And(ContainSubstring("Machine slow: pod p stays"), Not(ContainSubstring("quick"))))
+	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).
+		To(Equal(10*time.Minute), "when quick will have been going for so long")
+	g.Expect(machines.SlowDeletions(s.allMachines(), start)).
+		To(And(ContainSubstring("Machine slow: pod p stays"), Not(ContainSubstring("quick"))))
 }

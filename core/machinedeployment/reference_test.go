@@ -27,11 +27,23 @@ const (
 func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	page.CheckLinks(t)
-	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), directory, pausing, guarding))
+	doccheck.Compare(
+		t,
+		page,
+		"reasons",
+		page.Keys(t, "Conditions", "Reasons"),
+		doccheck.Constants(t, doccheck.Named("Reason"), directory, pausing, guarding),
+	)
 	// Conditions of Machines are read, not set.
 	conditions := append(page.Keys(t, "Conditions", "Condition"), stages...)
 	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing, guarding))
-	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), directory, pausing, guarding))
+	doccheck.Compare(
+		t,
+		page,
+		"annotations",
+		page.Keys(t, "Annotations", "Annotation"),
+		doccheck.Constants(t, doccheck.Named("Annotation"), directory, pausing, guarding),
+	)
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), directory, guarding))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
 		append(doccheck.Constants(t, doccheck.Named("Event"), directory, guarding), RollbackRevisionNotFoundReason, SelectorMismatchReason))
@@ -108,7 +120,12 @@ var revisionChanges = map[string]func(*clusterv1.MachineDeployment){
 func TestReferenceRevisions(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	documented := page.Keys(t, "What makes a new revision", "Field")
-	fields := append(fieldsOf[clusterv1.MachineSpec]("spec.template.spec."), "spec.template.metadata", "spec.rollout.after", "spec.rollout.strategy")
+	fields := append(
+		fieldsOf[clusterv1.MachineSpec]("spec.template.spec."),
+		"spec.template.metadata",
+		"spec.rollout.after",
+		"spec.rollout.strategy",
+	)
 	for _, field := range fieldsOf[clusterv1.MachineDeploymentSpec]("spec.") {
 		if !slices.Contains([]string{"spec.template", "spec.rollout", "spec.clusterName"}, field) {
 			fields = append(fields, field)

@@ -77,11 +77,18 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 	w.Eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(1), "no history is kept") })
 
 	w.update(rollBackTo("1"))
-	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "Revision 1, to roll back to, is not kept; kept are 2"))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineDeploymentRollingOutCondition,
+			RollbackRevisionNotFoundReason,
+			"Revision 1, to roll back to, is not kept; kept are 2",
+		),
+	)
 	w.Eventually(func(g Gomega) {
 		events := &corev1.EventList{}
 		g.Expect(direct.List(w.Ctx, events, client.InNamespace(w.Namespace))).To(Succeed())
-		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", RollbackRevisionNotFoundReason), HaveField("Type", corev1.EventTypeWarning))))
+		g.Expect(events.Items).
+			To(ContainElement(And(HaveField("Reason", RollbackRevisionNotFoundReason), HaveField("Type", corev1.EventTypeWarning))))
 	})
 	w.G.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 

@@ -40,7 +40,10 @@ func valid(change ...func(*clusterv1.MachineDeployment)) *clusterv1.MachineDeplo
 
 func limits(surge, unavailable *intstr.IntOrString) func(*clusterv1.MachineDeployment) {
 	return func(d *clusterv1.MachineDeployment) {
-		d.Spec.Rollout.Strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: surge, MaxUnavailable: unavailable}
+		d.Spec.Rollout.Strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+			MaxSurge:       surge,
+			MaxUnavailable: unavailable,
+		}
 	}
 }
 
@@ -166,15 +169,18 @@ func TestChooseCurrent(t *testing.T) {
 	g.Expect(chosen(start, time.Time{}, old)).To(BeEmpty())
 	g.Expect(chosen(start, time.Time{}, old, twin, fits)).To(Equal("twin"), "of equals the later revision")
 	g.Expect(chosen(start, time.Time{}, fits, bigger, going)).To(Equal("bigger"))
-	g.Expect(chosen(start, time.Time{}, setOf("big", "t", 3, 2*time.Hour, "1"), twin)).To(Equal("big"), "more replicas count before a later revision")
+	g.Expect(chosen(start, time.Time{}, setOf("big", "t", 3, 2*time.Hour, "1"), twin)).
+		To(Equal("big"), "more replicas count before a later revision")
 	for _, younger := range []string{"a", "z"} {
 		twins := []*clusterv1.MachineSet{setOf(younger, "t", 2, time.Hour, "2"), fits}
 		g.Expect(chosen(start, time.Time{}, twins...)).To(Equal("fits"), "of equals the oldest")
 	}
-	g.Expect(chosen(start, time.Time{}, setOf("b", "t", 2, time.Hour, "2"), setOf("a", "t", 2, time.Hour, "2"))).To(Equal("a"), "and the first by name")
+	g.Expect(chosen(start, time.Time{}, setOf("b", "t", 2, time.Hour, "2"), setOf("a", "t", 2, time.Hour, "2"))).
+		To(Equal("a"), "and the first by name")
 	created := setOf("created", "t", 1, time.Minute, "9")
 	created.Annotations[machines.RolloutAfterAnnotation] = start.Add(time.Minute).Format(time.RFC3339)
-	g.Expect(chosen(start, start.Add(time.Minute), fits, created)).To(Equal("created"), "a clock that is behind does not go back to the set before")
+	g.Expect(chosen(start, start.Add(time.Minute), fits, created)).
+		To(Equal("created"), "a clock that is behind does not go back to the set before")
 	g.Expect(chosen(start, start.Add(time.Minute), fits)).To(Equal("fits"), "the time has not come")
 	g.Expect(chosen(start, start, fits)).To(BeEmpty(), "the time has come")
 	g.Expect(chosen(start, start.Add(-90*time.Minute), fits, twin)).To(Equal("twin"), "made since")

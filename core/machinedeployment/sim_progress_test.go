@@ -98,8 +98,15 @@ func (o *observer) observe(restarts bool) {
 	o.deployment.Status = s.Object.Status
 	reported := meta.FindStatusCondition(o.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	o.shown = append(o.shown, shown{
-		underWay: underWay(s), stalled: reported.Status == metav1.ConditionTrue && reported.Reason == ProgressDeadlineExceededReason, restarted: restarts,
-		current: currentName(s), score: score(s), replicas: o.replicas, byPerson: byPerson(s),
+		underWay: underWay(
+			s,
+		),
+		stalled:   reported.Status == metav1.ConditionTrue && reported.Reason == ProgressDeadlineExceededReason,
+		restarted: restarts,
+		current:   currentName(s),
+		score:     score(s),
+		replicas:  o.replicas,
+		byPerson:  byPerson(s),
 	})
 }
 

@@ -29,7 +29,14 @@ func TestSetThatTheCacheDoesNotShow(t *testing.T) {
 	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
-		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{},
+		Client: cache.Wrap(
+			watching,
+		),
+		APIReader: direct,
+		Recorder:  events.NewFakeRecorder(10),
+		Clock:     clock.RealClock{},
+		Written:   &persist.Versions{},
+		Sets:      &persist.Versions{},
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(deployment)}
 	_, err = r.Reconcile(w.Ctx, request)

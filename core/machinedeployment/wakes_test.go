@@ -93,7 +93,14 @@ func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	w.Stop()
 	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())
-	r := &Reconciler{Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{}}
+	r := &Reconciler{
+		Client:    cache.Wrap(watching),
+		APIReader: direct,
+		Recorder:  events.NewFakeRecorder(10),
+		Clock:     clock.RealClock{},
+		Written:   &persist.Versions{},
+		Sets:      &persist.Versions{},
+	}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace, Name: "d"}}
 	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 	result, err := r.Reconcile(w.Ctx, request)

@@ -66,7 +66,9 @@ func confirming(to *served) (*Reconciler, *round) {
 	r, s := crowd(1)
 	r.Recorder = events.NewFakeRecorder(10)
 	c := s.checks[0]
-	c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "False", TimeoutSeconds: ptr.To[int32](300)}}
+	c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{
+		{Type: "Ready", Status: "False", TimeoutSeconds: ptr.To[int32](300)},
+	}
 	c.policy = health.OfCheck(c.MachineHealthCheck)
 	s.connection, s.unreadable = to, ""
 	return r, s
@@ -155,7 +157,9 @@ func notReadyByItself(s *round) {
 	conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineNodeReadyCondition, "NodeNotReady", ""), 1, epoch)
 	c := s.checks[0]
 	c.Spec.Checks.UnhealthyNodeConditions = nil
-	c.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: clusterv1.MachineNodeReadyCondition, Status: "False"}}
+	c.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{
+		{Type: clusterv1.MachineNodeReadyCondition, Status: "False"},
+	}
 	c.policy = health.OfCheck(c.MachineHealthCheck)
 }
 
@@ -207,7 +211,8 @@ func TestALiveReadThatFails(t *testing.T) {
 	g.Expect(s.checks[0].result.Unread).To(BeEmpty())
 	g.Expect(s.next).To(BeTemporally("==", s.now.Add(unreadAfter)))
 	s.confirmed(r, unreadAfter)
-	g.Expect(s.checks[0].result).To(And(HaveField("UnreadMachines", 1), HaveField("Unread", ContainSubstring("Node m0 cannot be read: ")), HaveField("Unhealthy", 1)))
+	g.Expect(s.checks[0].result).
+		To(And(HaveField("UnreadMachines", 1), HaveField("Unread", ContainSubstring("Node m0 cannot be read: ")), HaveField("Unhealthy", 1)))
 	g.Expect(s.next).To(BeZero(), "the answer wakes it")
 	g.Expect(to.reads).To(Equal(2), "each round looks once for the answer")
 

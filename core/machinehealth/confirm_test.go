@@ -109,9 +109,12 @@ func TestANodeThatIsThereAndGoneInTheCache(t *testing.T) {
 	target.Mute()
 	w.becomes("b", owner, waiting)
 	w.counts("workers", 1, 0, 0, "Unknown/NodesUnreadable")
-	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
+	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).
+		Message).
 		To(And(HavePrefix("1 unhealthy Machine not marked for remediation: "), ContainSubstring("GET of Node "+w.nodeName("a"))))
-	w.G.Expect(coretest.Gauge(t, "millwright_healthcheck_held", "namespace", w.Namespace, "machinehealthcheck", "workers", "reason", "NodesUnreadable")).To(BeEquivalentTo(1))
+	w.G.Expect(coretest.Gauge(t, "millwright_healthcheck_held", "namespace", w.Namespace, "machinehealthcheck", "workers", "reason",
+		"NodesUnreadable")).
+		To(BeEquivalentTo(1))
 	w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well))
 	w.G.Eventually(func() int { return w.recorded("RemediationRestricted NodesUnreadable") }).Should(Equal(1))
 	w.atRest()
@@ -136,8 +139,13 @@ func (w *world) other(name string) {
 	}
 	w.G.Expect(direct.Status().Patch(w.Ctx, cluster, client.MergeFrom(before))).To(Succeed())
 	w.Create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: shared.SecretName(name), Labels: map[string]string{clusterv1.ClusterNameLabel: name}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": suite.Env.Kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.Namespace,
+			Name:      shared.SecretName(name),
+			Labels:    map[string]string{clusterv1.ClusterNameLabel: name},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": suite.Env.Kubeconfig},
 	})
 }
 
@@ -174,11 +182,21 @@ func TestNodesThatCannotBeReadAreCounted(t *testing.T) {
 	})
 	w.counts("workers", 2, 0, 0, "Unknown/NodesUnreadable")
 	w.Eventually(func(g Gomega) {
-		g.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
+		g.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).
+			Message).
 			To(And(HavePrefix("2 Machines not judged: "), ContainSubstring("kubeconfig")))
 	})
 	held := func() float64 {
-		return coretest.Gauge(t, "millwright_healthcheck_held", "namespace", w.Namespace, "machinehealthcheck", "workers", "reason", "NodesUnreadable")
+		return coretest.Gauge(
+			t,
+			"millwright_healthcheck_held",
+			"namespace",
+			w.Namespace,
+			"machinehealthcheck",
+			"workers",
+			"reason",
+			"NodesUnreadable",
+		)
 	}
 	w.G.Eventually(held).WithTimeout(workers.Timeout).Should(BeEquivalentTo(2))
 	w.atRest()

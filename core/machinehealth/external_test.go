@@ -76,7 +76,10 @@ func TestAForeignRequestIsNotDeleted(t *testing.T) {
 	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
 	w.Create(coretest.Object(workers.InfraKind, w.Namespace, "a"))
 	w.status("a", func(s *clusterv1.MachineStatus) {
-		s.Conditions = append(s.Conditions, metav1.Condition{Type: external, Status: "False", Reason: "WaitingForRemediation", LastTransitionTime: metav1.Now()})
+		s.Conditions = append(
+			s.Conditions,
+			metav1.Condition{Type: external, Status: "False", Reason: "WaitingForRemediation", LastTransitionTime: metav1.Now()},
+		)
 	})
 	w.start()
 	w.check("workers", externally)

@@ -43,7 +43,9 @@ func TestTheFirstAssessmentGoesAlong(t *testing.T) {
 	w.machine("other-id", "True", func(m *clusterv1.Machine) { m.Spec.ProviderID = "test:///another" })
 	w.check("strict", func(c *clusterv1.MachineHealthCheck) {
 		c.Spec.Selector.MatchLabels["pool"] = "two"
-		c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "True", TimeoutSeconds: ptr.To[int32](3600)}}
+		c.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{
+			{Type: "Ready", Status: "True", TimeoutSeconds: ptr.To[int32](3600)},
+		}
 	})
 	w.check("of-two", func(c *clusterv1.MachineHealthCheck) { c.Spec.Selector.MatchLabels["pool"] = "two" })
 	w.check("rests", func(c *clusterv1.MachineHealthCheck) {

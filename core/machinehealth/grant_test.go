@@ -94,7 +94,8 @@ func TestWhoNeedsNoRead(t *testing.T) {
 		},
 		"no policy is for it": func(s *round) {
 			s.machines[0].Labels = nil
-			conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "ByHand", ""), 1, epoch)
+			conditions.Set(&s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "ByHand", ""), 1,
+				epoch)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +103,9 @@ func TestWhoNeedsNoRead(t *testing.T) {
 			r, s, ask, _ := granting(to)
 			change(s)
 			if s.machines[0].Labels != nil {
-				s.checks[0].Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "Strange", Status: metav1.ConditionTrue}}
+				s.checks[0].Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{
+					{Type: "Strange", Status: metav1.ConditionTrue},
+				}
 				s.checks[0].policy = health.OfCheck(s.checks[0].MachineHealthCheck)
 			}
 			g.Expect(ask().Done).To(BeFalse())
@@ -123,7 +126,10 @@ func TestWhoIsHandedOverIsConfirmed(t *testing.T) {
 	g.Expect(ask().Done).To(BeTrue())
 	g.Expect(*woken).To(BeZero())
 	g.Expect(to.reads).To(Equal(1))
-	s.machines[0].Status.Conditions = append(s.machines[0].Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "R", ""))
+	s.machines[0].Status.Conditions = append(
+		s.machines[0].Status.Conditions,
+		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "R", ""),
+	)
 	s.confirmed(r, confirmedFor)
 	g.Expect(r.grants.of).To(BeEmpty())
 }

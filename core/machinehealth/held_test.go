@@ -53,7 +53,8 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	for _, name := range []string{"metal", "plane"} {
 		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.FrozenReason)
 		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-		w.G.Expect(said.Message).To(And(HavePrefix("1 unhealthy Machine not marked for remediation: RestoreSuspected"), ContainSubstring("instances are gone")))
+		w.G.Expect(said.Message).
+			To(And(HavePrefix("1 unhealthy Machine not marked for remediation: RestoreSuspected"), ContainSubstring("instances are gone")))
 	}
 	w.becomes("set", owner, waiting)
 	w.becomes("metal", succeeded, "False/UnhealthyMachine")
@@ -117,7 +118,11 @@ func TestARequestThatIsGone(t *testing.T) {
 	first, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	rounds := w.rounds.Load()
-	change(w, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}}, func(m *clusterv1.Machine) { m.Labels["x"] = "y" })
+	change(
+		w,
+		&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}},
+		func(m *clusterv1.Machine) { m.Labels["x"] = "y" },
+	)
 	w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds))
 	w.atRest()
 	again, ok := w.request("a")

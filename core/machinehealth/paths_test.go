@@ -47,11 +47,17 @@ func TestAnUnhealthyMachineIsHandedOver(t *testing.T) {
 	w.G.Expect(check.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, workers.ClusterName))
 	w.G.Expect(check.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "Cluster"), HaveField("Name", workers.ClusterName))))
 	w.G.Expect(check.GetV1Beta1Conditions()).To(ContainElement(HaveField("Type", BeEquivalentTo("RemediationAllowed"))))
-	w.G.Expect(<-w.events.Events).To(And(ContainSubstring("Warning MachineMarkedUnhealthy UnhealthyNode"), ContainSubstring("MachineHealthCheck workers: Condition Ready of Node")))
+	w.G.Expect(<-w.events.Events).
+		To(And(ContainSubstring("Warning MachineMarkedUnhealthy UnhealthyNode"),
+			ContainSubstring("MachineHealthCheck workers: Condition Ready of Node")))
 
 	// The same again says nothing new.
 	rounds := w.rounds.Load()
-	change(w, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "c"}}, func(m *clusterv1.Machine) { m.Labels["x"] = "y" })
+	change(
+		w,
+		&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "c"}},
+		func(m *clusterv1.Machine) { m.Labels["x"] = "y" },
+	)
 	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds))
 	w.G.Expect(w.events.Events).To(BeEmpty())
 	w.reports("b", "True", 0)
@@ -90,7 +96,8 @@ func TestTooManyUnhealthy(t *testing.T) {
 	w.becomes("b", succeeded, ill)
 	w.becomes("a", owner, "")
 	w.G.Expect(w.conditionOf("b", owner)).To(BeEmpty())
-	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
+	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).
+		Message).
 		To(ContainSubstring("2 of 3 Machines"))
 	w.reports("c", "False", 0)
 	w.counts("workers", 3, 0, 0, "False/TooManyUnhealthy")
@@ -189,7 +196,10 @@ func TestAMachineThatNothingSelectsAnyMore(t *testing.T) {
 	w.machine("foreign", "True", func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
 	w.status("foreign", func(s *clusterv1.MachineStatus) {
 		for _, kind := range []string{succeeded, owner} {
-			s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: "False", Reason: "ByHand", Message: "by hand", LastTransitionTime: metav1.Now()})
+			s.Conditions = append(
+				s.Conditions,
+				metav1.Condition{Type: kind, Status: "False", Reason: "ByHand", Message: "by hand", LastTransitionTime: metav1.Now()},
+			)
 		}
 	})
 	w.start()

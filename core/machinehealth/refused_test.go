@@ -89,7 +89,8 @@ func TestAClusterThatIsNotThere(t *testing.T) {
 	w.check("lonely", func(c *clusterv1.MachineHealthCheck) { c.Spec.ClusterName = "none" })
 	w.check("wrong", func(c *clusterv1.MachineHealthCheck) { c.Spec.Remediation.TriggerIf.UnhealthyInRange = "[3-2]" })
 	w.Eventually(func(g Gomega) {
-		for name, reason := range map[string]string{"lonely": machinehealthcheck.ClusterMissingReason, "wrong": machinehealthcheck.InvalidSpecReason} {
+		for name, reason := range map[string]string{"lonely": machinehealthcheck.ClusterMissingReason,
+			"wrong": machinehealthcheck.InvalidSpecReason} {
 			c := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 			g.Expect(c).NotTo(BeNil(), name)
 			g.Expect(c.Reason).To(Equal(reason))

@@ -25,7 +25,8 @@ import (
 func (w *world) remedies(kind string) (*apiextensionsv1.CustomResourceDefinition, func(*clusterv1.MachineHealthCheck)) {
 	w.t.Helper()
 	definition := coretest.CRD(kind, version.V1Beta2)
-	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy(), coretest.CRD(kind+clusterv1.TemplateSuffix, version.V1Beta2)} {
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{definition.DeepCopy(),
+		coretest.CRD(kind+clusterv1.TemplateSuffix, version.V1Beta2)} {
 		w.Create(crd)
 		w.established(crd.Name)
 	}
@@ -44,7 +45,8 @@ func (w *world) established(name string) {
 	w.Eventually(func(g Gomega) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		g.Expect(direct.Get(w.Ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
-		g.Expect(crd.Status.Conditions).To(ContainElement(And(HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue))))
+		g.Expect(crd.Status.Conditions).
+			To(ContainElement(And(HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue))))
 	})
 }
 

@@ -82,7 +82,8 @@ func atRest(t *testing.T, number int) {
 		w.becomes(fmt.Sprint("m", i), succeeded, well)
 	}
 	target.Hang(coretest.Hang{Holds: func(r *http.Request) bool {
-		if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Query().Get("watch") == "" { // Probes are of the connection, and watches end by themselves.
+		if strings.HasPrefix(r.URL.Path, "/api/") &&
+			r.URL.Query().Get("watch") == "" { // Probes are of the connection, and watches end by themselves.
 			toTarget.Add(1)
 		}
 		return false

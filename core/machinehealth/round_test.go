@@ -134,10 +134,18 @@ func TestWhichUpdatesOfAMachineWake(t *testing.T) {
 func crowd(number int) (*Reconciler, *round) {
 	r := &Reconciler{Written: &persist.Versions{}}
 	object := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "workers"}}
-	object.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "Strange", Status: "True", TimeoutSeconds: ptr.To[int32](0)}}
+	object.Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{
+		{Type: "Strange", Status: "True", TimeoutSeconds: ptr.To[int32](0)},
+	}
 	selector := labels.SelectorFromSet(labels.Set{"pool": "a"})
-	s := &round{key: cluster, now: epoch, linked: map[string]int{}, unreadable: "no connection",
-		cluster: &clusterv1.Cluster{}, checks: []*check{{MachineHealthCheck: object, own: true, selector: selector, policy: health.OfCheck(object)}}}
+	s := &round{
+		key:        cluster,
+		now:        epoch,
+		linked:     map[string]int{},
+		unreadable: "no connection",
+		cluster:    &clusterv1.Cluster{},
+		checks:     []*check{{MachineHealthCheck: object, own: true, selector: selector, policy: health.OfCheck(object)}},
+	}
 	for _, kind := range []string{clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition} {
 		conditions.Set(&s.cluster.Status.Conditions, conditions.True(kind, "R", ""), 1, epoch)
 	}
@@ -145,7 +153,8 @@ func crowd(number int) (*Reconciler, *round) {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: fmt.Sprint("m", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"pool": "a"}}}
 		m.Status.NodeRef.Name = m.Name
-		for _, kind := range []string{"InfrastructureReady", "BootstrapConfigReady", "NodeReady", "NodeHealthy", "Ready", "Available", "Deleting"} {
+		for _, kind := range []string{"InfrastructureReady", "BootstrapConfigReady", "NodeReady", "NodeHealthy", "Ready", "Available",
+			"Deleting"} {
 			conditions.Set(&m.Status.Conditions, conditions.True(kind, "R", ""), 1, epoch)
 		}
 		conditions.Set(&m.Status.Conditions, conditions.True(clusterv1.MachineHealthCheckSucceededCondition,

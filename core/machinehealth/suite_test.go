@@ -91,8 +91,13 @@ func (w *world) key(name string) client.ObjectKey {
 func (w *world) start() {
 	w.t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: shared.SecretName(workers.ClusterName), Labels: map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": w.kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.Namespace,
+			Name:      shared.SecretName(workers.ClusterName),
+			Labels:    map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": w.kubeconfig},
 	}
 	w.G.Expect(client.IgnoreAlreadyExists(direct.Create(w.Ctx, secret))).To(Succeed())
 	w.Start(w.t, workers.Manager{Wrap: w.wrap, SetUp: w.setUp, Transport: w.transport})
@@ -169,7 +174,8 @@ func (w *world) wrap(c client.WithWatch) client.Client {
 			}
 			return c.Patch(ctx, object, patch, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			if err := before(sub, object); err != nil {
 				return err
 			}
@@ -179,6 +185,7 @@ func (w *world) wrap(c client.WithWatch) client.Client {
 }
 
 const (
-	succeeded, owner, external = clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition
-	well, ill, waiting         = "True/HealthCheckSucceeded", "False/UnhealthyNode", "False/WaitingForRemediation"
+	succeeded, owner, external = clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineExternallyRemediatedCondition
+	well, ill, waiting = "True/HealthCheckSucceeded", "False/UnhealthyNode", "False/WaitingForRemediation"
 )

@@ -100,9 +100,14 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.machine("leader", "False", func(m *clusterv1.Machine) {
 		m.Labels["pool"], m.Labels[clusterv1.MachineControlPlaneLabel] = "b", ""
 	})
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "d"}, Spec: clusterv1.MachineDeploymentSpec{
-		ClusterName: workers.ClusterName, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}}, Template: workers.MachineTemplate("t"),
-	}}
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "d"},
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: workers.ClusterName,
+			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}},
+			Template:    workers.MachineTemplate("t"),
+		},
+	}
 	w.Create(deployment)
 	w.start()
 	w.becomes("b", succeeded, well)

@@ -108,7 +108,10 @@ func (w *world) conditionOf(name, kind string) string {
 // becomes waits until a condition of a Machine is so.
 func (w *world) becomes(name, kind, want string) {
 	w.t.Helper()
-	w.G.Eventually(func() string { return w.conditionOf(name, kind) }).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(Equal(want))
+	w.G.Eventually(func() string { return w.conditionOf(name, kind) }).
+		WithTimeout(workers.Timeout).
+		WithPolling(workers.PollInterval).
+		Should(Equal(want))
 }
 
 // current reads a MachineHealthCheck.

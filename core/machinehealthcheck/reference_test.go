@@ -39,8 +39,12 @@ func TestReferenceIsWhole(t *testing.T) {
 	directories := []string{"core/health", "core/machinehealth", "core/machinehealthcheck", "contracts/controller/paused"}
 	reasons := slices.Concat(page.Keys(t, "Conditions", "Reasons"), page.Keys(t, "What becomes of it", "Reasons"))
 	// They are what others say, and explained in their pages.
-	reasons = append(reasons, clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason,
-		clusterv1.MachineSetMachineCannotBeRemediatedReason)
+	reasons = append(
+		reasons,
+		clusterv1.MachineSetMachineRemediationMachineDeletingReason,
+		clusterv1.MachineSetMachineRemediationDeferredReason,
+		clusterv1.MachineSetMachineCannotBeRemediatedReason,
+	)
 	coded := doccheck.Constants(t, doccheck.Named("Reason"), directories...)
 	coded = append(coded, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 	doccheck.Compare(t, page, "reasons", unique(reasons), unique(coded))
@@ -101,7 +105,10 @@ func TestMoreTargetsThanTheStatusTakes(t *testing.T) {
 	check.Namespace, check.Name = testenv.Namespace(t, direct), "many"
 	check.Spec.ClusterName, check.Spec.Selector.MatchLabels = "c", map[string]string{"a": "b"}
 	g.Expect(direct.Create(ctx, check)).To(Succeed())
-	s := &scope{cluster: &clusterv1.Cluster{}, result: &machinehealth.Result{Healthy: 10001, Limit: health.Limit{Allowed: true, Remediations: 10001}}}
+	s := &scope{
+		cluster: &clusterv1.Cluster{},
+		result:  &machinehealth.Result{Healthy: 10001, Limit: health.Limit{Allowed: true, Remediations: 10001}},
+	}
 	s.Base = newBase(check)
 	for i := range 10001 {
 		s.result.Targets = append(s.result.Targets, fmt.Sprintf("m%05d", i))

@@ -23,7 +23,11 @@ func named(names string, has ...metav1.Condition) []*clusterv1.Machine {
 }
 
 func TestAggregate(t *testing.T) {
-	good, bad := conditions.True("Up", "Fine", "unread"), func(message string) metav1.Condition { return conditions.False("Up", "Down", message) }
+	good, bad := conditions.True(
+		"Up",
+		"Fine",
+		"unread",
+	), func(message string) metav1.Condition { return conditions.False("Up", "Down", message) }
 	for name, test := range map[string]struct {
 		machines []*clusterv1.Machine
 		want     metav1.Condition
@@ -40,7 +44,8 @@ func TestAggregate(t *testing.T) {
 		"lines and lists": {slices.Concat(named("a", bad("one\ntwo")), named("b", bad("* three\n* four"))),
 			conditions.False("AllUp", "Bad", "* Machine b:\n  * three\n  * four\n* Machine a: one\n  two")},
 		"the most have the first line, and the rest is counted": {
-			slices.Concat(named("e", bad("q")), named("d c", bad("p")), named("g f b a h i", bad("z")), named("j", bad("r")), named("k l", bad("o")), named("m", bad("s"))),
+			slices.Concat(named("e", bad("q")), named("d c", bad("p")), named("g f b a h i", bad("z")), named("j", bad("r")),
+				named("k l", bad("o")), named("m", bad("s"))),
 			conditions.False("AllUp", "Bad",
 				"* Machines a, b, f, g, h and 1 more: z\n* Machines k, l: o\n* Machines c, d: p\n* 3 Machines for other reasons"),
 		},

@@ -35,8 +35,10 @@ func TestUnhealthyByEachOfItsSigns(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(unhealthy(Machine("well"))).To(BeFalse())
 	for _, kind := range []string{clusterv1.MachineNodeHealthyCondition, clusterv1.MachineHealthCheckSucceededCondition} {
-		g.Expect(unhealthy(Machine("unhealthy", func(m *clusterv1.Machine) { SetConditions(m, conditions.False(kind, "Bad", "")) }))).To(BeTrue(), kind)
-		g.Expect(unhealthy(Machine("unknown", func(m *clusterv1.Machine) { SetConditions(m, conditions.Unknown(kind, "Bad", "")) }))).To(BeFalse(), kind)
+		g.Expect(unhealthy(Machine("unhealthy", func(m *clusterv1.Machine) { SetConditions(m, conditions.False(kind, "Bad", "")) }))).
+			To(BeTrue(), kind)
+		g.Expect(unhealthy(Machine("unknown", func(m *clusterv1.Machine) { SetConditions(m, conditions.Unknown(kind, "Bad", "")) }))).
+			To(BeFalse(), kind)
 	}
 	g.Expect(unhealthy(Machine("no Node", func(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }))).To(BeTrue())
 }

@@ -24,9 +24,10 @@ func TestVersionsOf(t *testing.T) {
 		}
 		return machine
 	}
-	g.Expect(VersionsOf([]*clusterv1.Machine{of("v1.36.1"), of("no Node"), of("v1.35.9"), of(""), of("v1.36.1")})).To(Equal([]clusterv1.StatusVersion{
-		{Version: "v1.35.9", Replicas: 1}, {Version: "v1.36.1", Replicas: 2},
-	}), "in an order that stays, or each reconcile would write the status")
+	g.Expect(VersionsOf([]*clusterv1.Machine{of("v1.36.1"), of("no Node"), of("v1.35.9"), of(""), of("v1.36.1")})).
+		To(Equal([]clusterv1.StatusVersion{
+			{Version: "v1.35.9", Replicas: 1}, {Version: "v1.36.1", Replicas: 2},
+		}), "in an order that stays, or each reconcile would write the status")
 	var many []*clusterv1.Machine
 	for i := range 150 {
 		many = append(many, of(fmt.Sprintf("v1.%03d.0", i)))

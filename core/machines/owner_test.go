@@ -31,7 +31,9 @@ func TestAClusterOfThePastOwnsNoSet(t *testing.T) {
 			scheme := runtime.NewScheme()
 			g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "now"}}
-			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
+			set := &clusterv1.MachineSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+			}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(set)
 			if test.live != "" {
 				api.WithObjects(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: test.live}})
@@ -69,7 +71,12 @@ func TestWithOwner(t *testing.T) {
 	g.Expect(spacious[:2][1]).To(BeZero(), "nothing is written behind the end of the list that was read")
 
 	earlier := metav1.OwnerReference{
-		APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "c", UID: "before", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
+		APIVersion:         "cluster.x-k8s.io/v1beta1",
+		Kind:               "Cluster",
+		Name:               "c",
+		UID:                "before",
+		Controller:         ptr.To(true),
+		BlockOwnerDeletion: ptr.To(false),
 	}
 	read := append(slices.Clone(others), earlier)
 	got := WithOwner(read, owner)

@@ -15,7 +15,8 @@ func TestReplicas(t *testing.T) {
 	g.Expect(Replicas(ptr.To[int32](0), limits)).To(Equal(0))
 	g.Expect(Replicas(nil, limits)).To(Equal(4))
 	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "4"})).To(Equal(1), "both annotations are needed")
-	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "many", clusterv1.AutoscalerMaxSizeAnnotation: "9"})).To(Equal(1))
+	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "many", clusterv1.AutoscalerMaxSizeAnnotation: "9"})).
+		To(Equal(1))
 }
 
 // TestTemplateErrors: each names the field and what to do; a template that is right has none.
@@ -38,7 +39,8 @@ func TestTemplateErrors(t *testing.T) {
 			"spec.template.spec.bootstrap is empty: name a bootstrap config template in configRef, or a Secret in dataSecretName",
 		}},
 		"of another Cluster, and no templates": {clusterv1.MachineSpec{
-			ClusterName: "other", InfrastructureRef: ref("Machine"), Bootstrap: clusterv1.Bootstrap{ConfigRef: ref("Config"), DataSecretName: ptr.To("s")},
+			ClusterName: "other", InfrastructureRef: ref("Machine"),
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: ref("Config"), DataSecretName: ptr.To("s")},
 		}, []string{
 			`spec.template.spec.clusterName "other" differs from spec.clusterName "c": set it to the same`,
 			`spec.template.spec.infrastructureRef.kind: `, `spec.template.spec.bootstrap.configRef.kind: `,

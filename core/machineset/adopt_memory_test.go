@@ -32,7 +32,10 @@ func TestAnAdoptionThatStandsAsksSeldom(t *testing.T) {
 	clock := clocktesting.NewFakeClock(Epoch)
 	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(testenv.Scheme()).Build(), APIReader: live, Clock: clock}
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "s", UID: "s", Annotations: map[string]string{AdoptAnnotation: "lost-a=test:///a,lost-b=test:///b,lost-c=test:///c"},
+		Namespace:   "ns",
+		Name:        "s",
+		UID:         "s",
+		Annotations: map[string]string{AdoptAnnotation: "lost-a=test:///a,lost-b=test:///b,lost-c=test:///c"},
 	}}
 	a, b := adoption{"lost-a", "test:///a"}, adoption{"lost-b", "test:///b"}
 	look := func() *scope {

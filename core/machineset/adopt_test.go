@@ -107,8 +107,16 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal(w.ids("test:///b")))
 		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, w.ids("what,taken=test:///a")))
 	})
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "names Machine taken, which exists and does not belong to this MachineSet"))
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what": give <machine>=<provider ID>`))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineSetScalingUpCondition,
+			clusterv1.MachineSetNotScalingUpReason,
+			"names Machine taken, which exists and does not belong to this MachineSet",
+		),
+	)
+	w.Eventually(
+		w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what": give <machine>=<provider ID>`),
+	)
 	w.scaleTo(3)
 	w.Eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(4)) })
 	w.G.Expect(w.children(workers.InfraKind)).NotTo(ContainElement("taken"))

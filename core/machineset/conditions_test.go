@@ -77,7 +77,8 @@ func TestConditions(t *testing.T) {
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "image of May"},
 		"reported before a rollback": {scope: with(scopeOf(1, Machine("a", func(m *clusterv1.Machine) {
 			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, "version v1"))
-		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), kind: clusterv1.MachineSetMachinesUpToDateCondition,
+			status: "True", reason: "UpToDate"},
 		"v or no v": {scope: with(scopeOf(1, Machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
 			s.Object.Spec.Template.Spec.Version = "1.36.3"
 		}), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
@@ -130,7 +131,9 @@ func TestCounts(t *testing.T) {
 	g.Expect(status.Versions).To(ConsistOf(clusterv1.StatusVersion{Version: "v1.36.3", Replicas: 2}))
 	g.Expect(status.Selector).To(Equal("pool=a"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
-	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).To(BeZero(), "they lack the set's name") //nolint:staticcheck // clients of v1beta1 read them
+	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).
+		To(BeZero(), "they lack the set's name")
+		//nolint:staticcheck // clients of v1beta1 read them
 
 	before := s.Object.DeepCopy()
 	s.Now = Epoch.Add(1)
@@ -143,7 +146,8 @@ func TestPausedLeavesTheRestAlone(t *testing.T) {
 	s := scopeOf(4)
 	s.paused = []string{"spec.paused of Cluster c is true"}
 	s.setStatus(nil)
-	g.Expect(s.Object.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "spec.paused of Cluster c is true"))))
+	g.Expect(s.Object.Status.Conditions).
+		To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "spec.paused of Cluster c is true"))))
 	g.Expect(s.Object.Status.ObservedGeneration).To(BeZero())
 	g.Expect(s.Object.Status.Replicas).To(BeNil())
 }

@@ -171,7 +171,8 @@ func (s *storm) wrap(inner client.WithWatch) client.Client {
 			}
 			return w.Patch(ctx, object, patch, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			if err := s.fails(false); err != nil {
 				return err
 			}

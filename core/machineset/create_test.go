@@ -48,7 +48,9 @@ func TestSlowStart(t *testing.T) {
 					return c.Create(ctx, object, options...)
 				},
 			})
-			infrastructure := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+			infrastructure := &unstructured.Unstructured{
+				Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}},
+			}
 			infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "i", Version: "v1", Kind: "XTemplate"})
 			g.Expect(r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set)).To(Succeed())
 			s := r.newScope(set)

@@ -34,9 +34,17 @@ func TestAFrozenSetOnlyShrinks(t *testing.T) {
 	w.start(t)
 	w.Eventually(w.settled(3))
 	w.freeze(w.current(), "by-me")
-	w.Eventually(w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "a user has set the label safety.millwright.dev/frozen=by-me"))
+	w.Eventually(
+		w.reports(overshoot.FrozenCondition, overshoot.FrozenByLabelReason, "a user has set the label safety.millwright.dev/frozen=by-me"),
+	)
 	w.G.Expect(w.condition(w.G, overshoot.FrozenCondition).Status).To(Equal(metav1.ConditionTrue))
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Scaling up would be blocked:\n* frozen (FrozenByLabel)"))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineSetScalingUpCondition,
+			clusterv1.MachineSetNotScalingUpReason,
+			"Scaling up would be blocked:\n* frozen (FrozenByLabel)",
+		),
+	)
 	gone, ill := w.Machines()[0], w.Machines()[1]
 	w.findUnhealthy(ill.Name)
 	w.becomes(ill.Name, clusterv1.MachineSetMachineRemediationDeferredReason)

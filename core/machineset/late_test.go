@@ -49,7 +49,8 @@ func (l *late) wrap(inner client.WithWatch) client.Client {
 			}
 			return l.create(ctx, c, object)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.killed && l.lost {

@@ -33,7 +33,8 @@ func (l *lostStatus) wrap(inner client.WithWatch) client.Client {
 			}
 			return c.Get(ctx, key, object, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			err := c.SubResource(sub).Patch(ctx, object, patch, options...)
 			if _, ok := object.(*clusterv1.MachineSet); !ok || err != nil || !l.armed.CompareAndSwap(true, false) {
 				return err

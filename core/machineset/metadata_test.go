@@ -15,13 +15,22 @@ import (
 func TestRecordsAreNoTemplates(t *testing.T) {
 	g := NewWithT(t)
 	set := validSet(func(s *clusterv1.MachineSet) {
-		s.Spec.Template.Annotations = map[string]string{"note": "one", machinecontroller.LabelsOnNodeAnnotation: "forged", machinecontroller.TaintsInitializedAnnotation: "forged"}
+		s.Spec.Template.Annotations = map[string]string{
+			"note":                                   "one",
+			machinecontroller.LabelsOnNodeAnnotation: "forged",
+			machinecontroller.TaintsInitializedAnnotation: "forged",
+		}
 	})
 	m := desiredMachine(set, "m")
 	g.Expect(m.Annotations).To(HaveKey("note"))
-	g.Expect(m.Annotations).NotTo(Or(HaveKey(machinecontroller.LabelsOnNodeAnnotation), HaveKey(machinecontroller.TaintsInitializedAnnotation)))
+	g.Expect(m.Annotations).
+		NotTo(Or(HaveKey(machinecontroller.LabelsOnNodeAnnotation), HaveKey(machinecontroller.TaintsInitializedAnnotation)))
 
-	record := map[string]string{machinecontroller.LabelsOnNodeAnnotation: "a", machinecontroller.TaintsOnNodeAnnotation: "b:NoSchedule", machinecontroller.TaintsInitializedAnnotation: "uid"}
+	record := map[string]string{
+		machinecontroller.LabelsOnNodeAnnotation:      "a",
+		machinecontroller.TaintsOnNodeAnnotation:      "b:NoSchedule",
+		machinecontroller.TaintsInitializedAnnotation: "uid",
+	}
 	maps.Copy(m.Annotations, record)
 	g.Expect(differs(m, set)).To(BeFalse())
 	set.Spec.Template.Annotations = nil

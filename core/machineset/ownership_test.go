@@ -202,8 +202,13 @@ func TestObjectInTheWay(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.Machines()).To(HaveLen(3))
 		g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
-		w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason,
-			"Machines that cannot be completed:\n* "+workers.InfraKind+" "+squatter.place()+" exists and belongs to Pool other, not to the Machine of that name: delete one of them")(g)
+		w.reports(
+			clusterv1.MachineSetScalingUpCondition,
+			clusterv1.MachineSetNotScalingUpReason,
+			"Machines that cannot be completed:\n* "+workers.InfraKind+" "+squatter.place()+" exists and belongs to Pool other, not to the Machine of that name: delete one of them",
+		)(
+			g,
+		)
 	})
 	w.quiet()
 	w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Machines that cannot be completed:")(w.G)

@@ -47,7 +47,9 @@ func TestMissingTemplateIsNamedAndAwaited(t *testing.T) {
 	w.G.Expect(direct.Delete(t.Context(), template)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, workers.InfraTemplateKind+" "+w.Namespace+"/t does not exist"))
+	w.Eventually(
+		w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, workers.InfraTemplateKind+" "+w.Namespace+"/t does not exist"),
+	)
 	w.quiet()
 	w.G.Expect(w.Machines()).To(BeEmpty())
 	w.Create(w.Template(workers.InfraTemplateKind, "t"))

@@ -17,7 +17,9 @@ import (
 )
 
 func TestPlanScale(t *testing.T) {
-	disabled := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}}}
+	disabled := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}},
+	}
 	a, b, going := Machine("a"), Machine("b"), Machine("g", Deleting)
 	tests := map[string]struct {
 		set      *clusterv1.MachineSet

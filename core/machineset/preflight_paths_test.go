@@ -100,7 +100,13 @@ func TestRemediationWaitsForTheControlPlane(t *testing.T) {
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "the Machines' version v1.36.3 is newer than v1.32.0"))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineSetRemediatingCondition,
+			clusterv1.MachineSetRemediatingReason,
+			"the Machines' version v1.36.3 is newer than v1.32.0",
+		),
+	)
 	w.G.Expect(w.deletingNow()).To(BeZero())
 	w.G.Expect(unstructured.SetNestedField(plane.Object, "v1.36.3", "spec", "version")).To(Succeed())
 	w.G.Expect(direct.Update(w.Ctx, plane)).To(Succeed())
@@ -123,5 +129,7 @@ func TestControlPlaneOfAKindToCome(t *testing.T) {
 	crd := coretest.CRD("LateControlPlane", version.V1Beta2)
 	w.Create(crd)
 	t.Cleanup(func() { w.G.Expect(direct.Delete(context.Background(), crd)).To(Succeed()) })
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "LateControlPlane "+w.Namespace+"/p does not exist"))
+	w.Eventually(
+		w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "LateControlPlane "+w.Namespace+"/p does not exist"),
+	)
 }

@@ -67,7 +67,11 @@ func TestPreflightChecks(t *testing.T) {
 			s.cluster = &clusterv1.Cluster{}
 			s.Object.Spec.Template.Spec.Version = test.set
 			if test.kubeadm {
-				s.Object.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: kubeadmGroup, Kind: "KubeadmConfigTemplate", Name: "t"}
+				s.Object.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
+					APIGroup: kubeadmGroup,
+					Kind:     "KubeadmConfigTemplate",
+					Name:     "t",
+				}
 			}
 			got := checks[test.check](s, plane{name: "StandInControlPlane p", wanted: test.wanted, has: test.has})
 			if test.want == "" {

@@ -66,7 +66,10 @@ func TestAPreservedMachineIsNotAdopted(t *testing.T) {
 	w := newWorld(t)
 	selector := map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName}
 	w.set(2, func(set *clusterv1.MachineSet) {
-		set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = selector, map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName, "team": "a"}
+		set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = selector, map[string]string{
+			clusterv1.ClusterNameLabel: workers.ClusterName,
+			"team":                     "a",
+		}
 	})
 	w.start(t)
 	w.Eventually(w.settled(2))
@@ -78,7 +81,11 @@ func TestAPreservedMachineIsNotAdopted(t *testing.T) {
 		g.Expect(owned).To(HaveLen(2))
 	})
 	w.set(0, func(set *clusterv1.MachineSet) {
-		set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "other", map[string]string{"team": "a"}, map[string]string{"team": "a"}
+		set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "other", map[string]string{
+			"team": "a",
+		}, map[string]string{
+			"team": "a",
+		}
 	})
 	w.Eventually(func(g Gomega) {
 		for _, name := range []string{"s", "other"} {

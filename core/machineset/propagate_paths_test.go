@@ -51,7 +51,9 @@ func inPlace(set *clusterv1.MachineSet) {
 	spec := &set.Spec.Template.Spec
 	spec.MinReadySeconds = ptr.To[int32](7)
 	spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Gate", Polarity: clusterv1.PositivePolarityCondition}}
-	spec.Taints = []clusterv1.MachineTaint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
+	spec.Taints = []clusterv1.MachineTaint{
+		{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways},
+	}
 	spec.Deletion = clusterv1.MachineDeletionSpec{
 		NodeDrainTimeoutSeconds: ptr.To[int32](1), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](2), NodeDeletionTimeoutSeconds: ptr.To[int32](3),
 	}

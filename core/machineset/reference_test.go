@@ -38,17 +38,35 @@ func TestReferenceIsWhole(t *testing.T) {
 	reasons = append(reasons, page.Keys(t, "Remediation", "Blocked")...)
 	// They are read from Machines, and explained below the table.
 	reasons = append(reasons, machines.NotYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
-	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), directory, shared, pausing, deciding, guarding))
+	doccheck.Compare(
+		t,
+		page,
+		"reasons",
+		unique(reasons),
+		doccheck.Constants(t, doccheck.Named("Reason"), directory, shared, pausing, deciding, guarding),
+	)
 
 	conditions := page.Keys(t, "Conditions", "Condition")
 	conditions = append(conditions, watchedConditions...)
 	conditions = append(conditions, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 		clusterv1.MachineDeletingCondition)
-	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), directory, shared, pausing, deciding, guarding))
+	doccheck.Compare(
+		t,
+		page,
+		"conditions",
+		unique(conditions),
+		doccheck.Constants(t, doccheck.Named("Condition"), directory, shared, pausing, deciding, guarding),
+	)
 
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
 		doccheck.Constants(t, doccheck.Named("Annotation"), directory, shared, pausing, deciding, guarding))
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), directory, shared, guarding))
+	doccheck.Compare(
+		t,
+		page,
+		"events",
+		page.Keys(t, "Events", "Event"),
+		doccheck.Constants(t, doccheck.Named("Event"), directory, shared, guarding),
+	)
 
 	var checks []string
 	for _, check := range PreflightChecks() {

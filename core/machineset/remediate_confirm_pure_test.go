@@ -110,7 +110,8 @@ func TestWhoIsConfirmedAtItsTurn(t *testing.T) {
 	g.Expect(others.after).To(Equal(time.Second), "its place is free")
 	g.Expect(namesOf(others.blocked())).To(Equal([]string{"unread"}))
 	g.Expect(others.blocked()[0].Blocker).To(Equal(remediation.NotConfirmed("refused", Epoch.Add(time.Minute))))
-	g.Expect(r.unconfirmed.known(s.Key())).To(Equal(map[types.UID]doubt{"earlier": {"refused", Epoch}, "unread": {"refused", Epoch.Add(time.Minute)}}))
+	g.Expect(r.unconfirmed.known(s.Key())).
+		To(Equal(map[types.UID]doubt{"earlier": {"refused", Epoch}, "unread": {"refused", Epoch.Add(time.Minute)}}))
 	g.Expect(r.unconfirmed.known(types.NamespacedName{Name: "another set"})).To(HaveLen(1))
 
 	r.Confirm = nil

@@ -50,14 +50,21 @@ func TestNoMachineIsReplacedThatIsNotConfirmed(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		g.Expect(asked.Load()).To(BeNumerically(">", 4))
 		w.reports(clusterv1.MachineHealthCheckRemediationAllowedCondition, remediation.NotConfirmedReason, "Not replaced: whether it is still unhealthy is not known: Node n cannot be read: refused")(g)
-		g.Expect(coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s", "reason", remediation.NotConfirmedReason)).
+		g.Expect(coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s", "reason",
+			remediation.NotConfirmedReason)).
 			To(BeNumerically(">", 0))
 	})
 	w.Eventually(func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		g.Expect(list.Items).To(ContainElement(And(
-			HaveField("Reason", remediationBlockedEvent), HaveField("Regarding.Name", "s"), HaveField("Note", ContainSubstring("Node n cannot be read")))))
+			HaveField(
+				"Reason",
+				remediationBlockedEvent,
+			),
+			HaveField("Regarding.Name", "s"),
+			HaveField("Note", ContainSubstring("Node n cannot be read")),
+		)))
 	})
 	w.G.Expect(w.deletingNow()).To(BeZero())
 	for _, machine := range w.Machines() {

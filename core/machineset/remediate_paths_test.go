@@ -175,7 +175,16 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	})
 	w.G.Expect(w.deletingNow()).To(Equal(1))
 	blocked := func() float64 {
-		return coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s", "reason", remediation.MaxInFlightReason)
+		return coretest.Gauge(
+			t,
+			"millwright_remediation_blocked",
+			"namespace",
+			w.Namespace,
+			"machineset",
+			"s",
+			"reason",
+			remediation.MaxInFlightReason,
+		)
 	}
 	w.G.Eventually(blocked).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(BeEquivalentTo(2))
 
@@ -183,7 +192,9 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	w.endMachines()
 	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
-	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waiting until others are available"))
+	w.Eventually(
+		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waiting until others are available"),
+	)
 	w.G.Expect(w.deletingNow()).To(BeZero(), "the replacement has not come up")
 	w.bringUp()
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
@@ -226,7 +237,9 @@ func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
 	paused := deployment.DeepCopy()
 	deployment.Spec.Paused = ptr.To(true)
 	w.G.Expect(direct.Patch(w.Ctx, deployment, client.MergeFrom(paused))).To(Succeed())
-	w.Eventually(w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "is paused (spec.paused): unpause it"))
+	w.Eventually(
+		w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "is paused (spec.paused): unpause it"),
+	)
 	// The deployment goes back to it, by nothing but its annotation.
 	w.annotate(deployment, clusterv1.RevisionAnnotation, "1")
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
@@ -242,12 +255,24 @@ func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, workers.InfraTemplateKind+" "+w.Namespace+"/t does not exist"))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineSetRemediatingCondition,
+			clusterv1.MachineSetRemediatingReason,
+			workers.InfraTemplateKind+" "+w.Namespace+"/t does not exist",
+		),
+	)
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 	})
 	// The controller must know of it before it hears of the template, by another watch.
-	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
+	w.Eventually(
+		w.reports(
+			clusterv1.MachineSetRemediatingCondition,
+			clusterv1.MachineSetRemediatingReason,
+			"* the annotation cluster.x-k8s.io/disable-machine-create",
+		),
+	)
 	w.Create(w.Template(workers.InfraTemplateKind, "t"))
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.condition(g, clusterv1.MachineSetRemediatingCondition).Message).To(And(

@@ -99,7 +99,8 @@ func TestARefusedMarkOfAnUnhealthyMachine(t *testing.T) {
 			ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 		) error {
 			data, err := patch.Data(object)
-			if err == nil && object.GetName() == refused.Load() && strings.Contains(string(data), clusterv1.MachineSetMachineRemediationMachineDeletingReason) {
+			if err == nil && object.GetName() == refused.Load() &&
+				strings.Contains(string(data), clusterv1.MachineSetMachineRemediationMachineDeletingReason) {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "machines/status"}, object.GetName(), errors.New("not before Monday"))
 			}
 			return c.SubResource(sub).Patch(ctx, object, patch, options...)
@@ -110,7 +111,9 @@ func TestARefusedMarkOfAnUnhealthyMachine(t *testing.T) {
 	refused.Store(names[0])
 	w.findUnhealthy(names[0], names[1])
 	w.becomes(names[1], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
-	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "Its replacement is refused: patching the status of Machine"))
+	w.Eventually(
+		w.reports(remediationAllowedConditionType, notReplaceableReason, "Its replacement is refused: patching the status of Machine"),
+	)
 	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "not before Monday"))
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	w.G.Expect(livingNames(w)).To(ContainElement(names[0]))

@@ -45,7 +45,9 @@ func TestToRemediate(t *testing.T) {
 	s := begin(validSet())
 	s.machines = all
 	g.Expect(Names(remediation.Due(s.Object, s.machines))).To(Equal("begun wanted young young-too old"))
-	s.Object.Annotations = map[string]string{remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "old"}})}
+	s.Object.Annotations = map[string]string{
+		remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "old"}}),
+	}
 	g.Expect(Names(remediation.Due(s.Object, s.machines))).To(Equal("begun old wanted young young-too"), "what is recorded has begun")
 	g.Expect(Names(recovered(append(all, Machine("well-going", handed, Deleting))))).To(Equal("well"))
 	g.Expect(Names(machines.Remediated(all))).To(ContainSubstring("going"))
@@ -103,7 +105,8 @@ func TestOnlyWhatMakesRoomWakes(t *testing.T) {
 	g.Expect(r.waitingForSlots(is("ns", remediating, Deleting), nil, false)).To(HaveLen(1))
 	g.Expect(r.waitingForSlots(is("ns", remediating, Deleting), nil, false)).To(BeEmpty(), "it is awake")
 	wait()
-	g.Expect(r.waitingForSlots(is("ns", replacing("x", 0), Unavailable), is("ns"), false)).To(HaveLen(1), "it is no replacement that is awaited any more")
+	g.Expect(r.waitingForSlots(is("ns", replacing("x", 0), Unavailable), is("ns"), false)).
+		To(HaveLen(1), "it is no replacement that is awaited any more")
 	wait()
 	g.Expect(r.waitingForSlots(is("ns", handed), is("ns"), false)).To(HaveLen(1), "fewer are unhealthy")
 	wait()

@@ -110,7 +110,9 @@ func TestReplacementsThatFailComeToAnEnd(t *testing.T) {
 	last := livingNames(w)[0]
 	w.findUnhealthy(last)
 	w.becomes(last, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.Eventually(w.reports(remediationAllowedConditionType, remediation.MaxRetryReachedReason, "Gave up after 2 failed replacements (max-retry is 1)"))
+	w.Eventually(
+		w.reports(remediationAllowedConditionType, remediation.MaxRetryReachedReason, "Gave up after 2 failed replacements (max-retry is 1)"),
+	)
 	w.G.Expect(livingNames(w)).To(Equal([]string{last}))
 	machine := w.living()[0]
 	w.annotate(&machine, clusterv1.RemediateMachineAnnotation, "")

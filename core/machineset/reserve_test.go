@@ -183,7 +183,11 @@ func TestRefusedReservationIsSeen(t *testing.T) {
 		return interceptor.NewClient(inner, interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 				if _, reserves := object.GetAnnotations()[ReservedNamesAnnotation]; reserves && !allowed.Load() {
-					return apierrors.NewForbidden(clusterv1.GroupVersion.WithResource("machinesets").GroupResource(), object.GetName(), errors.New(policyText))
+					return apierrors.NewForbidden(
+						clusterv1.GroupVersion.WithResource("machinesets").GroupResource(),
+						object.GetName(),
+						errors.New(policyText),
+					)
 				}
 				return c.Patch(ctx, object, patch, options...)
 			},

@@ -24,7 +24,9 @@ func demanded(m *clusterv1.Machine) {
 func TestDue(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{}
-	set.Annotations = map[string]string{remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "recorded", Since: now}})}
+	set.Annotations = map[string]string{
+		remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "recorded", Since: now}}),
+	}
 	due := remediation.Due(set, []*clusterv1.Machine{
 		Machine("old", handed, Aged(time.Hour)),
 		Machine("young-b", handed, Aged(time.Minute)),
@@ -59,7 +61,9 @@ func TestDueInAnyOrder(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{}
-	set.Annotations = map[string]string{remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "recorded", Since: now}})}
+	set.Annotations = map[string]string{
+		remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "recorded", Since: now}}),
+	}
 	failed := conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", "Node n is not Ready")
 	failed.LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
 	listed := []*clusterv1.Machine{
@@ -198,5 +202,8 @@ func TestWhatIsInFlight(t *testing.T) {
 }
 
 func wellAgain(m *clusterv1.Machine) {
-	SetConditions(m, conditions.True(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineSetMachineRemediationMachineDeletingReason, ""))
+	SetConditions(
+		m,
+		conditions.True(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineSetMachineRemediationMachineDeletingReason, ""),
+	)
 }

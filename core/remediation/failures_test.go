@@ -54,8 +54,9 @@ func TestRetriesOf(t *testing.T) {
 		"one that failed": {machines: []*clusterv1.Machine{old, Machine("a", attempt("x", m1, 0), failing(timeout, m9))},
 			want: remediation.Retries{Failed: 1, SameWay: true, Reason: timeout, Message: "how a"}},
 		"why what it replaces failed says nothing of its template": {
-			machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 0, func(r *remediation.Record) { r.Reason = "Vanished" }), failing(timeout, m9))},
-			want:     remediation.Retries{Failed: 1, SameWay: true, Reason: timeout, Message: "how a"}},
+			machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 0, func(r *remediation.Record) { r.Reason = "Vanished" }),
+				failing(timeout, m9))},
+			want: remediation.Retries{Failed: 1, SameWay: true, Reason: timeout, Message: "how a"}},
 		"a retry on its way": {machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 2))},
 			want: remediation.Retries{Made: 2, Failed: 2, Pending: "a", SameWay: true}},
 		"of several Machines": {machines: []*clusterv1.Machine{
@@ -139,7 +140,8 @@ func TestRetriesOfATemplate(t *testing.T) {
 	}
 	g.Expect(reasons(remediation.Retries{Failed: 3}, named("a"), named("b"))).To(Equal([]string{"", "RetryInProgress"}))
 	g.Expect(reasons(remediation.Retries{Made: 2, Failed: 3}, named("a"))).To(Equal([]string{""}))
-	g.Expect(reasons(remediation.Retries{Made: 3, Failed: 3}, named("a"), named("b"))).To(Equal([]string{"MaxRetryReached", "MaxRetryReached"}))
+	g.Expect(reasons(remediation.Retries{Made: 3, Failed: 3}, named("a"), named("b"))).
+		To(Equal([]string{"MaxRetryReached", "MaxRetryReached"}))
 	g.Expect(reasons(remediation.Retries{Made: 3, Failed: 3, Pending: "x"}, named("a"))).To(Equal([]string{"RetryInProgress"}))
 
 	flapped := func(c *remediation.Candidate) { at := now.Add(-m1); c.Replaces.Available = &at }
@@ -147,8 +149,10 @@ func TestRetriesOfATemplate(t *testing.T) {
 	g.Expect(reasons(full, named("a", flapped))).To(Equal([]string{""}), "its template comes up")
 	g.Expect(reasons(full, remediation.Candidate{Name: "a"})).To(Equal([]string{""}), "it is no retry")
 	g.Expect(reasons(full, named("a", func(c *remediation.Candidate) { c.Demanded = true }))).To(Equal([]string{""}))
-	g.Expect(reasons(full, named("a", func(c *remediation.Candidate) { c.Begun = true }))).To(Equal([]string{""}), "it is one of those that are counted")
-	g.Expect(reasons(remediation.Retries{}, named("a", func(c *remediation.Candidate) { c.Begun = true }), named("b"))).To(Equal([]string{"", ""}))
+	g.Expect(reasons(full, named("a", func(c *remediation.Candidate) { c.Begun = true }))).
+		To(Equal([]string{""}), "it is one of those that are counted")
+	g.Expect(reasons(remediation.Retries{}, named("a", func(c *remediation.Candidate) { c.Begun = true }), named("b"))).
+		To(Equal([]string{"", ""}))
 	g.Expect(reasons(remediation.Retries{}, named("a", flapped), named("b"))).To(Equal([]string{"", ""}))
 	unlimited := remediation.Decide(input(func(in *remediation.Input) { in.Retries, in.Retry.Max = full, -1 }, named("a"), named("b")))
 	g.Expect(unlimited.Results).To(HaveEach(HaveField("Allowed()", true)))

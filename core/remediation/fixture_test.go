@@ -16,7 +16,10 @@ func handed(m *clusterv1.Machine) {
 
 // announce is what its owner says when it replaces it.
 func announce(m *clusterv1.Machine) {
-	SetConditions(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineSetMachineRemediationMachineDeletingReason, ""))
+	SetConditions(
+		m,
+		conditions.False(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineSetMachineRemediationMachineDeletingReason, ""),
+	)
 }
 
 // begun makes it one whose replacement its owner has announced.

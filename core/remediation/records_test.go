@@ -29,7 +29,8 @@ func TestRetryOf(t *testing.T) {
 	}
 	_, specError = o.RetryOf(map[string]string{remediation.RetryPeriodAnnotation: "-1m"})
 	g.Expect(specError).NotTo(BeEmpty())
-	for _, wrong := range []remediation.Options{{MaxInFlight: "few"}, {MaxInFlightPerCluster: "-1"}, {StopAbove: "x%"}, {Retry: remediation.Retry{Period: -1}}} {
+	for _, wrong := range []remediation.Options{{MaxInFlight: "few"}, {MaxInFlightPerCluster: "-1"}, {StopAbove: "x%"},
+		{Retry: remediation.Retry{Period: -1}}} {
 		g.Expect(wrong.Validate()).NotTo(Succeed())
 	}
 }
@@ -42,7 +43,8 @@ func TestRecords(t *testing.T) {
 		m.Annotations = map[string]string{remediation.ReplacesAnnotation: record.String()}
 	}))
 	g.Expect(*read).To(Equal(record))
-	g.Expect(record.String()).To(ContainSubstring(`"machine":"a","timestamp":"2026-11-20T12:00:00Z","retryCount":2`), "the fields of remediation-for")
+	g.Expect(record.String()).
+		To(ContainSubstring(`"machine":"a","timestamp":"2026-11-20T12:00:00Z","retryCount":2`), "the fields of remediation-for")
 	for _, text := range []string{"", "x", "{}", `{"machine":"a","retryCount":-1}`, `[]`} {
 		g.Expect(remediation.RecordOf(Machine("n", func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{remediation.ReplacesAnnotation: text}

@@ -19,7 +19,9 @@ import (
 // TestSetsOf: which sets of a deployment go, and what none of them has any more.
 func TestSetsOf(t *testing.T) {
 	set := func(revision int, replicas int32, creates bool, has int) remediation.Owned {
-		s := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: strconv.Itoa(revision)}}}
+		s := &clusterv1.MachineSet{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: strconv.Itoa(revision)}},
+		}
 		s.Spec.Replicas = ptr.To(replicas)
 		if !creates {
 			s.Annotations[clusterv1.DisableMachineCreateAnnotation] = "true"
@@ -67,7 +69,9 @@ func TestSetsOf(t *testing.T) {
 func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	slots.Verify(inCluster, remediation.Unverified{}, nil, view, Epoch)
 	first := decide(&slots, "d", view, asking(1, 10, Epoch, "a"))
 	g.Expect(allowed(first)).To(Equal([]string{"a"}))

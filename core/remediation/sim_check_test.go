@@ -71,7 +71,8 @@ func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediat
 // meanwhile get the benefit of the unverified.
 func (s *simulation) chainAfter(m *simMachine) int {
 	well := !m.available.IsZero() && m.handedAt.Sub(m.available) >= s.options.Retry.MinHealthy-10*time.Second
-	if !m.replacement || well || !s.jumped.Before(m.after) || m.set != m.set.group.current() || remediation.Demanded(m.set.MachineSet, m.Machine) {
+	if !m.replacement || well || !s.jumped.Before(m.after) || m.set != m.set.group.current() ||
+		remediation.Demanded(m.set.MachineSet, m.Machine) {
 		return 0
 	}
 	return m.chain + 1

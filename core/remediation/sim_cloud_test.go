@@ -83,7 +83,8 @@ func (s *simulation) nodeReports(m *simMachine) {
 		return
 	case lost && s.now.Sub(m.lost) >= simMissed:
 		status = corev1.ConditionUnknown
-	case !s.targetBack.IsZero() && s.now.Sub(s.targetBack) < simReport && int(m.upAt.Unix()+s.targetBack.Unix())%3 == 0 && m.upAt.Before(s.targetBack):
+	case !s.targetBack.IsZero() && s.now.Sub(s.targetBack) < simReport && int(m.upAt.Unix()+s.targetBack.Unix())%3 == 0 &&
+		m.upAt.Before(s.targetBack):
 		// It is called so for a while after its API server was away: it could not report.
 		status = corev1.ConditionUnknown
 	case lost && m.node != nil:
@@ -93,7 +94,9 @@ func (s *simulation) nodeReports(m *simMachine) {
 		return
 	}
 	m.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-	m.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second))}}
+	m.node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second))},
+	}
 }
 
 // link is what the Machine controller does: it links a Machine with its Node, and says whether it is available.

@@ -175,7 +175,10 @@ func pick[T any](s *simulation, of ...T) T { return of[s.dice.IntN(len(of))] }
 func (m *simMachine) isTrue(kind string) bool { return isTrue(m.Machine, kind) }
 
 func isTrue(machine *clusterv1.Machine, kind string) bool {
-	return slices.ContainsFunc(machine.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
+	return slices.ContainsFunc(
+		machine.Status.Conditions,
+		func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue },
+	)
 }
 
 // note prints what has happened, when a seed is repeated.

@@ -30,7 +30,8 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 		panic("dies")
 	}
 	die()
-	g.Expect(allowed(decide(slots, "d", view, asking(1, 9, Epoch.Add(time.Second), "b")))).To(BeEmpty(), "it may be recorded for all that is known")
+	g.Expect(allowed(decide(slots, "d", view, asking(1, 9, Epoch.Add(time.Second), "b")))).
+		To(BeEmpty(), "it may be recorded for all that is known")
 	later := Epoch.Add(remediation.UnseenTimeout)
 	g.Expect(slots.Unverified(inCluster, view, later).Any()).To(BeTrue(), "the attempt is over")
 	verify(slots, view, later)
@@ -109,7 +110,11 @@ func TestASlotEndsWhenItsRecordIsSeen(t *testing.T) {
 func TestAMachineTakesUpOnePlace(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed, replaces("x")), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{
+			"d": {{Machines: []*clusterv1.Machine{Machine("a", handed, replaces("x")), Machine("b", handed)}, Replicas: 2}},
+		},
+	)
 	g.Expect(allowed(decide(&slots, "d", view, asking(9, 2, Epoch, "a")))).To(Equal([]string{"a"}))
 	g.Expect(allowed(decide(&slots, "d", view, asking(9, 2, Epoch, "b")))).To(Equal([]string{"b"}))
 	g.Expect(decide(&slots, "d", view, asking(9, 2, Epoch)).InCluster).To(Equal(2))

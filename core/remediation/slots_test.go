@@ -106,7 +106,9 @@ func TestSlotsCountTheWholeDeployment(t *testing.T) {
 func TestSlotsEnd(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	ask := func(now time.Time, name string) []string {
 		return allowed(decide(&slots, "d", view, asking(1, 9, now, name)))
 	}
@@ -125,7 +127,9 @@ func TestSlotsEnd(t *testing.T) {
 // TestAnAttemptIsNotConcludedUpon: what the API server shows is of no use about a Machine while a request to record its replacement is on
 // its way, nor if one has begun or ended since the question was raised.
 func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	at := func(n int) time.Time { return Epoch.Add(time.Duration(n) * remediation.UnseenTimeout) }
 	for name, test := range map[string]struct {
 		meanwhile func(slots *remediation.Slots)
@@ -172,7 +176,9 @@ func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
 func TestASlotWhoseReadFailed(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	unread := func(now time.Time, atAll bool) remediation.Decision {
 		in := asking(1, 9, now, "b")
 		in.Unread, in.UnreadAtAll = "no answer", atAll
@@ -232,14 +238,20 @@ func TestOnDeleteOwesWhatTheDeploymentWants(t *testing.T) {
 func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	stale := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	stale := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	g.Expect(slots.Unverified(inCluster, stale, Epoch)).To(HaveField("Start", true))
 	verify(&slots, stale, Epoch, toGo("a"), coming("n"))
 	g.Expect(slots.Unverified(inCluster, stale, Epoch).Any()).To(BeFalse())
 	g.Expect(decide(&slots, "d", stale, asking(0, 0, Epoch)).InCluster).To(Equal(2))
 	g.Expect(allowed(decide(&slots, "d", stale, asking(1, 9, Epoch, "b")))).To(BeEmpty(), "the cache is behind")
 	// The cache shows that it was replaced and that all is well.
-	fresh := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("n", replaces("a", wasAvailable)), Machine("b", handed)}, Replicas: 2}}})
+	fresh := seen(
+		map[types.UID][]remediation.Set{
+			"d": {{Machines: []*clusterv1.Machine{Machine("n", replaces("a", wasAvailable)), Machine("b", handed)}, Replicas: 2}},
+		},
+	)
 	g.Expect(allowed(decide(&slots, "d", fresh, asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
 
@@ -273,7 +285,9 @@ func TestSlotsAreVerifiedOneByOne(t *testing.T) {
 func TestWhatTheServerConfirmsStays(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
-	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	view := seen(
+		map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}},
+	)
 	verify(&slots, view, Epoch)
 	decide(&slots, "d", view, asking(1, 9, Epoch, "a"))
 	now := Epoch

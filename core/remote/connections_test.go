@@ -155,7 +155,9 @@ func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 			g.Expect(now).To(BeIdenticalTo(first))
 
 			proxy.refuse(status, 1000)
-			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(HaveField("Reason", shared.Unauthorized))
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).
+				WithTimeout(timeout).
+				Should(HaveField("Reason", shared.Unauthorized))
 			proxy.refuse(status, 0)
 			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 		})

@@ -116,7 +116,8 @@ func TestContestedErrorNamesWhatAndWho(t *testing.T) {
 	}
 	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError("another client reverts changes of Node n (label a): only one client may own them, stop the other"))
 	c.undoneBy(node, []change{label("never", "written"), wanted}, func(change) string { return "the-other" })
-	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError(`the field manager "the-other" reverts changes of Node n (label a): only one client may own them, stop the other`))
+	g.Expect(c.check(node, []change{wanted}, now)).
+		To(MatchError(`the field manager "the-other" reverts changes of Node n (label a): only one client may own them, stop the other`))
 
 	g.Expect(&ContestedError{Node: "n", Changes: []string{"1", "2", "3"}}).To(MatchError(ContainSubstring("(1, 2, 3)")))
 	g.Expect(&ContestedError{Node: "n", Changes: []string{"1", "2", "3", "4", "5"}}).To(MatchError(ContainSubstring("(1, 2, 3 and 2 more)")))

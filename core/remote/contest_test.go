@@ -11,7 +11,9 @@ import (
 
 func TestChangesOf(t *testing.T) {
 	g := NewWithT(t)
-	changes, err := changesOf([]byte(`{"metadata":{"resourceVersion":"7","uid":"u","labels":{"a/b":"c","d":null},"annotations":null},"spec":{"taints":[]}}`))
+	changes, err := changesOf(
+		[]byte(`{"metadata":{"resourceVersion":"7","uid":"u","labels":{"a/b":"c","d":null},"annotations":null},"spec":{"taints":[]}}`),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	var keys []string
 	for _, change := range changes {

@@ -67,8 +67,10 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	connections.Ensure(t.Context(), key)
 	var first *remote.Connection
 	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
-	executes := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`)
+	executes := []byte(
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`,
+	)
 	for _, test := range []struct {
 		name    string
 		change  func()
@@ -81,7 +83,8 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 		}, `Cluster "other"`},
 		{"bootstrap data", func() {
 			secret.Labels = nil
-			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "m", UID: "u"}}
+			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "m",
+				UID: "u"}}
 		}, "bootstrap data of CloudConfig m"},
 		{"the first again", func() { secret.OwnerReferences = nil }, ""},
 	} {
@@ -109,8 +112,12 @@ func TestAForeignSecretConnectsNothing(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "foreign"}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: shared.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "foreign-kubeconfig", UID: "u"}},
+			Namespace: "default",
+			Name:      shared.SecretName(key.Name),
+			Labels:    map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "foreign-kubeconfig", UID: "u"},
+			},
 		},
 		Data: map[string][]byte{"value": env.Kubeconfig},
 	}

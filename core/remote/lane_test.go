@@ -184,7 +184,10 @@ func TestAnOwnerOfTheSameNameIsAnother(t *testing.T) {
 		g := NewWithT(t)
 		l, woken, _ := newTestLane(t, time.Minute)
 		release := make(chan struct{})
-		_, err := l.ask(first, request{id: "node", send: func(context.Context) (*corev1.Node, error) { <-release; return nil, errors.New("first") }})
+		_, err := l.ask(
+			first,
+			request{id: "node", send: func(context.Context) (*corev1.Node, error) { <-release; return nil, errors.New("first") }},
+		)
 		g.Expect(err).To(pending)
 		_, err = l.ask(second, answer("second"))
 		g.Expect(err).To(pending)

@@ -107,7 +107,8 @@ func TestReading(t *testing.T) {
 	for _, err := range []error{
 		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("later", 1),
 		apierrors.NewServiceUnavailable("not up"), apierrors.NewInternalError(errors.New("away")),
-		apierrors.NewGenericServerResponse(http.StatusGone, "list", schema.GroupResource{Resource: "nodes"}, "", "", 0, false), &apierrors.StatusError{ErrStatus: metav1.Status{Message: "an error without a code"}},
+		apierrors.NewGenericServerResponse(http.StatusGone, "list", schema.GroupResource{Resource: "nodes"}, "", "", 0, false),
+		&apierrors.StatusError{ErrStatus: metav1.Status{Message: "an error without a code"}},
 	} {
 		first := clock.Now()
 		for range refusedLimit {

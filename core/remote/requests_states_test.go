@@ -54,8 +54,8 @@ func TestLaneAsksOnce(t *testing.T) {
 	}
 }
 
-// TestLaneDistinguishesLateFromRefused: what has run out of time on this side is sent again, what was answered is not, and after the end of the
-// connection nothing is recorded.
+// TestLaneDistinguishesLateFromRefused: what has run out of time on this side is sent again, what was answered is not, and after the end
+// of the connection nothing is recorded.
 func TestLaneDistinguishesLateFromRefused(t *testing.T) {
 	refused := errors.New("refused")
 	expired := func(err error) func(context.Context) (*corev1.Node, error) {

@@ -43,7 +43,9 @@ func (s *streams) set(version string, mute bool) {
 }
 
 func (s *streams) node() *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: s.version, Labels: map[string]string{"version": s.version}}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: s.version, Labels: map[string]string{"version": s.version}},
+	}
 }
 
 func (s *streams) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {

@@ -172,7 +172,9 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	proxy := newCountedProxy(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(path, kubeconfigFor(proxy.URL), 0o600)).To(Succeed())
-	connections := remote.New(shared.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour})
+	connections := remote.New(
+		shared.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour},
+	)
 	defer connections.Close()
 	const clusters = 50
 	key := func(i int) types.NamespacedName {

@@ -41,7 +41,10 @@ func newConnections() *remote.Connections {
 
 func writeKubeconfig(t *testing.T, name string, content []byte) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: shared.SecretName(name)}, Data: map[string][]byte{"value": content}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: shared.SecretName(name)},
+		Data:       map[string][]byte{"value": content},
+	}
 	if err := live.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +54,10 @@ func writeKubeconfig(t *testing.T, name string, content []byte) *corev1.Secret {
 
 // kubeconfigFor reaches a server without credentials.
 func kubeconfigFor(server string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, server)
+	return fmt.Appendf(
+		nil,
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`,
+		server,
+	)
 }

@@ -27,7 +27,10 @@ func machine(name string) *clusterv1.Machine {
 			OwnerReferences: []metav1.OwnerReference{{Kind: again("MachineSet"), Name: again("set"), UID: "u"}},
 			Finalizers:      []string{again(clusterv1.MachineFinalizer)},
 		},
-		Spec: clusterv1.MachineSpec{ClusterName: again("c"), InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: again("Thing"), Name: again(name)}},
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       again("c"),
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: again("Thing"), Name: again(name)},
+		},
 		Status: clusterv1.MachineStatus{
 			NodeInfo:   &corev1.NodeSystemInfo{KubeletVersion: again("v1.36.3"), MachineID: again(name)},
 			Conditions: []metav1.Condition{{Type: again("Ready"), Status: "True", Reason: again("Ready"), Message: again("all is well")}},

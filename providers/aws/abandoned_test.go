@@ -75,7 +75,8 @@ func TestALaunchWhoseRecordWasWrittenLateIsNotMade(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	late := make(chan struct{}, 1)
 	late <- struct{}{}
-	f.intercept.Patch = func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	f.intercept.Patch = func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+		opts ...client.PatchOption) error {
 		data, err := patch.Data(obj)
 		if err != nil {
 			return err

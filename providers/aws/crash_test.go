@@ -20,7 +20,10 @@ import (
 )
 
 // patchFault makes patches of the AWSMachine fail whose content matches.
-func patchFault(matches func(patch string) bool, err func() error) func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+func patchFault(
+	matches func(patch string) bool,
+	err func() error,
+) func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 	return func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 		data, dataErr := patch.Data(obj)
 		if dataErr != nil {

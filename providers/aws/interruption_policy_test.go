@@ -53,7 +53,8 @@ func TestTheProviderDeletesNoOtherMachines(t *testing.T) {
 		}
 	}
 	alone := f.ownerMachine("alone", "alone", true)
-	f.Eventually(func() error { return provider.Delete(f.ctx, alone, client.DryRunAll) }).Should(MatchError(ContainSubstring("that a MachineSet controls")))
+	f.Eventually(func() error { return provider.Delete(f.ctx, alone, client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("that a MachineSet controls")))
 	for name, m := range map[string]*clusterv1.Machine{
 		"with an AWSMachine": f.ownerMachine("azure", "azure", true, ofSet, kind("infrastructure.millwright.dev", "AzureMachine")),
 		"AWSMachine only":    f.ownerMachine("upstream", "upstream", true, ofSet, kind("infrastructure.cluster.x-k8s.io", "AWSMachine")),

@@ -35,8 +35,11 @@ func (f *fixture) withQueue() {
 
 // announce sends what EventBridge sends of an instance.
 func (f *fixture) announce(kind, id string) {
-	f.queue.Send(fmt.Sprintf(`{"source":"aws.ec2","detail-type":%q,"region":%q,"time":%q,"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
-		kind, testRegion, time.Now().UTC().Format(time.RFC3339), id), time.Now())
+	f.queue.Send(
+		fmt.Sprintf(`{"source":"aws.ec2","detail-type":%q,"region":%q,"time":%q,"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
+			kind, testRegion, time.Now().UTC().Format(time.RFC3339), id),
+		time.Now(),
+	)
 }
 
 // A machine that is taken back within two minutes is not ready any more; one that is only likely to be stays so.
@@ -84,7 +87,9 @@ func TestNoticesThatDoNotCount(t *testing.T) {
 	m := f.becomesReady("m")
 	put := func(providerID string) {
 		f.patch("m", func(m *infrav1.AWSMachine) {
-			f.Expect(inframachine.PutNotice(m, inframachine.Notice{Kind: inframachine.NoticeInterruption, ProviderID: providerID, At: f.clock.Now()})).To(BeTrue())
+			f.Expect(inframachine.PutNotice(m, inframachine.Notice{Kind: inframachine.NoticeInterruption, ProviderID: providerID,
+				At: f.clock.Now()})).
+				To(BeTrue())
 		})
 	}
 	put(m.Spec.ProviderID)

@@ -160,7 +160,8 @@ func TestWritesOfALaunch(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: time.Second}})
 	var patches, statusPatches atomic.Int32
 	f.intercept.Patch = patchFault(func(string) bool { patches.Add(1); return false }, nil)
-	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+		opts ...client.SubResourcePatchOption) error {
 		statusPatches.Add(1)
 		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 	}

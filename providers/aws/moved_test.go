@@ -20,7 +20,11 @@ type stoppable struct {
 	stopped *atomic.Bool
 }
 
-func (s stoppable) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, opts ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (s stoppable) DescribeInstances(
+	ctx context.Context,
+	in *ec2.DescribeInstancesInput,
+	opts ...func(*ec2.Options),
+) (*ec2.DescribeInstancesOutput, error) {
 	out, err := s.API.DescribeInstances(ctx, in, opts...)
 	if err != nil || !s.stopped.Load() {
 		return out, err

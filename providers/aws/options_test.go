@@ -48,7 +48,8 @@ func TestLaunchOptions(t *testing.T) {
 				s.Placement = &infrav1.Placement{GroupName: simulator.DefaultPartitionGroup, Partition: new(int32(3))}
 				s.CPUOptions = &infrav1.CPUOptions{AMDSEVSNP: new(true)}
 			},
-			want: map[string]string{"Placement.GroupName": simulator.DefaultPartitionGroup, "Placement.PartitionNumber": "3", "CpuOptions.AmdSevSnp": "enabled"},
+			want: map[string]string{"Placement.GroupName": simulator.DefaultPartitionGroup, "Placement.PartitionNumber": "3",
+				"CpuOptions.AmdSevSnp": "enabled"},
 		},
 		"dedicated host": {
 			spec: func(s *infrav1.AWSMachineSpec) {
@@ -67,9 +68,11 @@ func TestLaunchOptions(t *testing.T) {
 		"security groups that are searched": {
 			spec: func(s *infrav1.AWSMachineSpec) {
 				s.SecurityGroupIDs = nil
-				s.SecurityGroupSelectors = []infrav1.SecurityGroupSelector{{Filters: []infrav1.Filter{{Name: "group-name", Values: []string{"millwright-*"}}}}}
+				s.SecurityGroupSelectors = []infrav1.SecurityGroupSelector{{Filters: []infrav1.Filter{{Name: "group-name",
+					Values: []string{"millwright-*"}}}}}
 			},
-			want: map[string]string{"NetworkInterface.1.SecurityGroupId.1": testGroup, "NetworkInterface.1.SecurityGroupId.2": "sg-0a000000000000002"},
+			want: map[string]string{"NetworkInterface.1.SecurityGroupId.1": testGroup,
+				"NetworkInterface.1.SecurityGroupId.2": "sg-0a000000000000002"},
 		},
 		"fabric adapters": {
 			spec: func(s *infrav1.AWSMachineSpec) {
@@ -88,7 +91,8 @@ func TestLaunchOptions(t *testing.T) {
 			spec: func(s *infrav1.AWSMachineSpec) {
 				s.IPv6 = &infrav1.IPv6{Count: new(int32(1)), Primary: new(true), PrefixCount: new(int32(1))}
 			},
-			want: map[string]string{"NetworkInterface.1.Ipv6AddressCount": "1", "NetworkInterface.1.PrimaryIpv6": "true", "NetworkInterface.1.Ipv6PrefixCount": "1"},
+			want: map[string]string{"NetworkInterface.1.Ipv6AddressCount": "1", "NetworkInterface.1.PrimaryIpv6": "true",
+				"NetworkInterface.1.Ipv6PrefixCount": "1"},
 		},
 		"snapshots and a profile by ARN": {
 			spec: func(s *infrav1.AWSMachineSpec) {

@@ -36,7 +36,10 @@ func collecting(t *testing.T, policy orphans.Policy) *fixture {
 	t.Helper()
 	f := newFixture(t, simulator.Options{})
 	f.orphans = orphans.Options{
-		Policy: policy, Period: 50 * time.Millisecond, Namespace: f.namespace, Record: types.NamespacedName{Namespace: f.namespace, Name: "orphans"},
+		Policy:    policy,
+		Period:    50 * time.Millisecond,
+		Namespace: f.namespace,
+		Record:    types.NamespacedName{Namespace: f.namespace, Name: "orphans"},
 	}
 	return f
 }
@@ -122,7 +125,9 @@ func TestAProtectedOrphan(t *testing.T) {
 	f := collecting(t, orphans.PolicyDelete)
 	f.start()
 	m := f.expunged("m")
-	f.sim.AddFault(simapi.Fault{ID: "protected", Action: "TerminateInstances", Error: &simapi.APIError{Code: "OperationNotPermitted", Message: "protected"}})
+	f.sim.AddFault(
+		simapi.Fault{ID: "protected", Action: "TerminateInstances", Error: &simapi.APIError{Code: "OperationNotPermitted", Message: "protected"}},
+	)
 	f.start()
 	for range 3 {
 		f.scanned()

@@ -20,7 +20,12 @@ import (
 
 // expire has the credentials expire for everything.
 func (f *fixture) expire() {
-	f.sim.AddFault(simapi.Fault{Action: "DescribeInstances", Error: &simapi.APIError{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials"}})
+	f.sim.AddFault(
+		simapi.Fault{
+			Action: "DescribeInstances",
+			Error:  &simapi.APIError{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials"},
+		},
+	)
 }
 
 func (f *fixture) reachable(name string) func() string {
@@ -32,10 +37,13 @@ func TestExpiredCredentialsAreReportedOfEachMachine(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.options.UnreachableAfter = time.Second
 	var patches atomic.Int64
-	f.intercept = interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
-		patches.Add(1)
-		return c.SubResource(sub).Patch(ctx, obj, patch, o...)
-	}}
+	f.intercept = interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			o ...client.SubResourcePatchOption) error {
+			patches.Add(1)
+			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
+		},
+	}
 	f.start()
 	names := []string{"a", "b", "c"}
 	for _, name := range names {

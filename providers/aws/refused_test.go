@@ -58,7 +58,8 @@ func TestARefusedWriteIsReported(t *testing.T) {
 			f.intercept.Patch = patchFault(test.refuses, p.refusal)
 			// What is said may be said for moments, until the launch is tried again.
 			said := make(chan int, 100)
-			f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch,
+				opts ...client.SubResourcePatchOption) error {
 				if data, err := patch.Data(obj); err == nil && strings.Contains(string(data), driverv1.RefusedByAPIServerReason) &&
 					strings.Contains(string(data), "the policy of a test denied the request") {
 					select {
@@ -99,8 +100,13 @@ func TestARefusedRecordStaysReported(t *testing.T) {
 	}, p.refusal)
 	f.start()
 	f.machine("m")
-	f.Eventually(func() string { return f.ready("m")() + ": " + f.messages["m"] }).Should(And(HavePrefix("False RefusedByAPIServer"),
-		ContainSubstring("the policy of a test denied the request"), ContainSubstring("VcpuLimitExceeded")), "as long as the launch is not tried again")
+	f.Eventually(func() string { return f.ready("m")() + ": " + f.messages["m"] }).Should(And(
+		HavePrefix("False RefusedByAPIServer"),
+		ContainSubstring(
+			"the policy of a test denied the request",
+		),
+		ContainSubstring("VcpuLimitExceeded"),
+	), "as long as the launch is not tried again")
 	p.lifted.Store(true)
 	f.clock.step(2 * time.Hour)
 	f.touch("m")
@@ -112,7 +118,8 @@ func TestARefusedRecordStaysReported(t *testing.T) {
 func TestARefusedStatusIsAnEvent(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	p := &policy{}
-	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch,
+		opts ...client.SubResourcePatchOption) error {
 		if err := p.refusal(); err != nil {
 			return err
 		}

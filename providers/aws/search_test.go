@@ -81,7 +81,8 @@ var unresolved = map[string]struct {
 	"the security group is missing": {
 		contains: []string{"InvalidGroup.NotFound", testGroup},
 		withdraw: func(c *simulator.Catalog) {
-			c.SecurityGroups[slices.IndexFunc(c.SecurityGroups, func(g simulator.SecurityGroup) bool { return g.ID == testGroup })].ID = "sg-0c000000000000001"
+			c.SecurityGroups[slices.IndexFunc(c.SecurityGroups,
+				func(g simulator.SecurityGroup) bool { return g.ID == testGroup })].ID = "sg-0c000000000000001"
 		},
 		provide: func(c *simulator.Catalog) {
 			c.SecurityGroups = append(c.SecurityGroups, simulator.SecurityGroup{ID: testGroup, Name: "node", VPCID: simulator.DefaultVPC})

@@ -116,7 +116,8 @@ func TestRefusalsOfSecretsManager(t *testing.T) {
 		launched := f.calls("RunInstances")
 		f.machineWithData(name, data, "cloud-config", inSecrets)
 		f.Eventually(f.ready(name)).Should(Equal(test.want))
-		f.Expect(f.messages[name]).To(And(HavePrefix("Nothing has been launched: the user data cannot be stored: "), ContainSubstring(test.code+": Not you")))
+		f.Expect(f.messages[name]).
+			To(And(HavePrefix("Nothing has been launched: the user data cannot be stored: "), ContainSubstring(test.code+": Not you")))
 		f.Expect(f.calls("RunInstances")).To(Equal(launched), "one part is there, the other is not")
 		f.sim.RemoveFault(fault)
 		gate.open(f, name)
@@ -125,7 +126,8 @@ func TestRefusalsOfSecretsManager(t *testing.T) {
 	// The same for their removal: the machine stays ready meanwhile, and says so.
 	f.sim.AddFault(simapi.Fault{Action: "DeleteSecret", Error: &simapi.APIError{Code: "AccessDeniedException", Message: "Not you."}})
 	f.joins("m0")
-	f.Eventually(func() string { f.ready("m0")(); return f.messages["m0"] }).Should(ContainSubstring("user data cannot be removed: DeleteSecret: AccessDeniedException: Not you"))
+	f.Eventually(func() string { f.ready("m0")(); return f.messages["m0"] }).
+		Should(ContainSubstring("user data cannot be removed: DeleteSecret: AccessDeniedException: Not you"))
 	f.Expect(f.ready("m0")()).To(Equal("True InstanceRunning"))
 	f.Eventually(f.events).Should(ContainElement("UserDataKept"))
 	f.delete("m1")

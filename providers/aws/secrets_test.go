@@ -68,7 +68,8 @@ func TestUserDataInSecretsManager(t *testing.T) {
 
 	f.joins("m")
 	f.Eventually(f.secretNames).Should(BeEmpty())
-	f.Eventually(func() string { m, _ := f.get("m"); return m.Annotations[inframachine.LaunchAnnotation] }).Should(ContainSubstring("userDataRemoved"))
+	f.Eventually(func() string { m, _ := f.get("m"); return m.Annotations[inframachine.LaunchAnnotation] }).
+		Should(ContainSubstring("userDataRemoved"))
 	f.stop()
 	f.sim.ClearCalls()
 	f.start() // It is not asked for again.
@@ -90,7 +91,9 @@ func TestUserDataInSecretsManager(t *testing.T) {
 // That EC2 refuses what the spec asks for after the launch is no reason to keep what the instance has read.
 func TestSecretsGoWhileASettingIsRefused(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
-	f.sim.AddFault(simapi.Fault{Action: "ModifyNetworkInterfaceAttribute", Error: &simapi.APIError{Code: "UnauthorizedOperation", Message: "Why."}})
+	f.sim.AddFault(
+		simapi.Fault{Action: "ModifyNetworkInterfaceAttribute", Error: &simapi.APIError{Code: "UnauthorizedOperation", Message: "Why."}},
+	)
 	f.start()
 	f.machineWithData("m", []byte("#cloud-config\n"), "cloud-config", inSecrets, router)
 	f.Eventually(f.ready("m")).Should(Equal("False InstanceNotConfigured"))

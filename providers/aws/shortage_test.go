@@ -23,7 +23,9 @@ import (
 // endsForLackOfCapacity lets EC2 accept launches, and end their instances for lack of capacity before they run.
 func endsForLackOfCapacity(count int) simapi.Fault {
 	return simapi.Fault{Action: "RunInstances", Count: count, LaunchFailure: &simapi.StateReason{
-		Code: "Server.InsufficientInstanceCapacity", Message: "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy instance request"}}
+		Code:    "Server.InsufficientInstanceCapacity",
+		Message: "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy instance request",
+	}}
 }
 
 func twoZones(m *infrav1.AWSMachine) {
@@ -138,7 +140,8 @@ func TestASpotPriceThatIsTooLow(t *testing.T) {
 	f.start()
 	f.machine("low", func(m *infrav1.AWSMachine) { m.Spec.Spot = &infrav1.Spot{MaxPrice: "0.0001"} })
 	f.Eventually(f.ready("low")).Should(Equal("False InsufficientCapacity"))
-	f.Expect(f.messages["low"]).To(And(ContainSubstring("SpotMaxPriceTooLow"), ContainSubstring("spot for 0.0001 USD an hour at most in us-east-1a")))
+	f.Expect(f.messages["low"]).
+		To(And(ContainSubstring("SpotMaxPriceTooLow"), ContainSubstring("spot for 0.0001 USD an hour at most in us-east-1a")))
 }
 
 // The first type is short; the next cannot do what else the spec asks for; the one after that can.
@@ -177,7 +180,9 @@ func TestAFallbackTypeIsLeftOutThoughTheRecordIsRefused(t *testing.T) {
 func TestAFallbackTypeIsLeftOutAfterALostAnswer(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.refuseType("m5.large", "InsufficientInstanceCapacity")
-	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutBefore})
+	f.sim.AddFault(
+		simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutBefore},
+	)
 	f.refuseType("m5.xlarge", "InvalidParameterCombination")
 	f.start()
 	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))
@@ -196,7 +201,9 @@ func TestAFallbackTypeIsNotLeftWhileNoListShowsItsAbsence(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.refuseType("m5.large", "InsufficientInstanceCapacity")
 	lists := f.sim.AddFault(simapi.Fault{Action: "DescribeInstances", Error: &simapi.APIError{Code: "InternalError", Message: "Why."}})
-	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutAfter})
+	f.sim.AddFault(
+		simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutAfter},
+	)
 	f.refuseType("m5.xlarge", "InvalidParameterCombination")
 	f.start()
 	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))

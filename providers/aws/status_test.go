@@ -24,7 +24,8 @@ func TestInstanceStatusChecks(t *testing.T) {
 
 	f.Expect(f.sim.Check(id, simulator.Checks{System: true, Event: "instance-retirement", NotBefore: time.Unix(2e9, 0)})).To(Succeed())
 	f.Eventually(healthy).Should(Equal("False InstanceImpaired"))
-	f.Expect(f.messages["m"]).To(Equal("The instance fails checks of the cloud: system status check, instance-retirement scheduled for 2033-05-18T03:33:20Z"))
+	f.Expect(f.messages["m"]).
+		To(Equal("The instance fails checks of the cloud: system status check, instance-retirement scheduled for 2033-05-18T03:33:20Z"))
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 	f.Expect(f.condition("healthy", driverv1.InstanceHealthyCondition)()).To(Equal("none"))
 
@@ -33,7 +34,8 @@ func TestInstanceStatusChecks(t *testing.T) {
 	f.Expect(f.messages["m"]).To(Equal("instance-retirement scheduled for 2033-05-18T03:33:20Z"))
 
 	f.Expect(f.sim.Check(id, simulator.Checks{EBS: true})).To(Succeed())
-	f.Eventually(func() string { healthy(); return f.messages["m"] }).Should(Equal("The instance fails checks of the cloud: attached EBS status check"))
+	f.Eventually(func() string { healthy(); return f.messages["m"] }).
+		Should(Equal("The instance fails checks of the cloud: attached EBS status check"))
 	f.Expect(f.sim.Check(id, simulator.Checks{Event: "system-reboot", NotBefore: time.Unix(2e9, 0)})).To(Succeed())
 	f.Eventually(healthy).Should(Equal("True InstanceHealthy"), "a reboot passes")
 	f.Expect(scheduled()).To(Equal("True MaintenanceScheduled"))

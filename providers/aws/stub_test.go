@@ -31,7 +31,8 @@ func (f *fixture) runStub(id string, programs ...string) (written []byte, output
 	metadata := httptest.NewServer(f.sim.Metadata(id))
 	defer metadata.Close()
 	root, bin := f.t.TempDir(), f.t.TempDir()
-	for _, name := range append(programs, "base64", "gzip", "sed", "sha256sum", "tail", "tr", "cat", "mkdir", "dirname", "mktemp", "rm", "mv", "sleep") {
+	for _, name := range append(programs, "base64", "gzip", "sed", "sha256sum", "tail", "tr", "cat", "mkdir", "dirname", "mktemp", "rm", "mv",
+		"sleep") {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			f.t.Skipf("this machine has no %s", name)

@@ -218,7 +218,8 @@ func (f *fixture) start() {
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud, r.Limiter()).SetupWithManager(mgr)).To(Succeed())
 	if f.queue != nil {
-		f.Expect((&interruption.Options{Queues: []string{f.queueURL}, Action: f.action}).SetupWithManager(f.ctx, mgr, name, "", r.Interrupted)).To(Succeed())
+		f.Expect((&interruption.Options{Queues: []string{f.queueURL}, Action: f.action}).SetupWithManager(f.ctx, mgr, name, "", r.Interrupted)).
+			To(Succeed())
 	}
 
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -34,7 +34,11 @@ func (f *fixture) template(name, instanceType string, adjust ...func(*infrav1.AW
 }
 
 // capacity waits until the template's condition CapacityKnown is as expected, and returns the status.
-func (f *fixture) capacity(template *infrav1.AWSMachineTemplate, status metav1.ConditionStatus, reason string) driverv1.MachineTemplateStatus {
+func (f *fixture) capacity(
+	template *infrav1.AWSMachineTemplate,
+	status metav1.ConditionStatus,
+	reason string,
+) driverv1.MachineTemplateStatus {
 	f.t.Helper()
 	f.Eventually(func(g Gomega) {
 		g.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())

@@ -76,7 +76,8 @@ func (w *tenants) keys(name string, data map[string]string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.own, Name: name}, StringData: data}
 	if err := w.client.Create(w.ctx, secret); err != nil {
 		w.Expect(w.client.Delete(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.own, Name: name}})).To(Succeed())
-		w.Expect(w.client.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.own, Name: name}, StringData: data})).To(Succeed())
+		w.Expect(w.client.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.own, Name: name}, StringData: data})).
+			To(Succeed())
 	}
 }
 
@@ -87,7 +88,9 @@ func key(id string) map[string]string {
 // identity creates an identity with a Secret of its name that this namespace may use.
 func (w *tenants) identity(name string, adjust ...func(*infrav1.AWSIdentity)) *infrav1.AWSIdentity {
 	w.t.Helper()
-	id := &infrav1.AWSIdentity{ObjectMeta: metav1.ObjectMeta{Name: w.nameOf(name), Labels: map[string]string{clusterv1.WatchLabel: w.options.WatchFilter}}}
+	id := &infrav1.AWSIdentity{
+		ObjectMeta: metav1.ObjectMeta{Name: w.nameOf(name), Labels: map[string]string{clusterv1.WatchLabel: w.options.WatchFilter}},
+	}
 	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Names: []string{w.namespace}}
 	id.Spec.Secret = &infrav1.SecretCredentials{Name: name}
 	for _, a := range adjust {
@@ -130,7 +133,8 @@ func (w *tenants) state(name, conditionType string) func() string {
 
 func (w *tenants) accepted(name string) *infrav1.AWSIdentity {
 	w.t.Helper()
-	w.Eventually(w.state(name, driverv1.IdentityReadyCondition)).Should(Equal("True CredentialsAccepted"), func() string { return w.messages["identity "+name] })
+	w.Eventually(w.state(name, driverv1.IdentityReadyCondition)).
+		Should(Equal("True CredentialsAccepted"), func() string { return w.messages["identity "+name] })
 	id := &infrav1.AWSIdentity{}
 	w.Expect(w.client.Get(w.ctx, client.ObjectKey{Name: w.nameOf(name)}, id)).To(Succeed())
 	return id

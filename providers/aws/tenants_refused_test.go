@@ -67,7 +67,8 @@ func TestAFileThatWouldRunAProgram(t *testing.T) {
 	w.identity("evil")
 	w.machine("m", w.with("evil"))
 	w.Eventually(w.state("evil", driverv1.IdentityReadyCondition)).Should(Equal("False " + driverv1.CredentialsNotAllowedReason))
-	w.Expect(w.messages["identity evil"]).To(And(ContainSubstring("credential_process"), Not(ContainSubstring("hidden")), Not(ContainSubstring("/bin/touch"))))
+	w.Expect(w.messages["identity evil"]).
+		To(And(ContainSubstring("credential_process"), Not(ContainSubstring("hidden")), Not(ContainSubstring("/bin/touch"))))
 	w.Eventually(w.ready("m")).Should(Equal("False " + driverv1.IdentityNotReadyReason))
 	w.Expect(w.front.Calls()).To(BeEmpty())
 	w.Expect(w.called(accountA, "")).To(BeZero())

@@ -40,7 +40,8 @@ func TestTwoTenantsInTwoAccounts(t *testing.T) {
 	w.machine("m", w.with("b"))
 	w.becomesReady("m")
 
-	w.Expect(w.accepted("a").Status.IdentityStatus).To(And(HaveField("Account", accountA), HaveField("Principal", "arn:aws:iam::"+accountA+":user/machines")))
+	w.Expect(w.accepted("a").Status.IdentityStatus).
+		To(And(HaveField("Account", accountA), HaveField("Principal", "arn:aws:iam::"+accountA+":user/machines")))
 	w.Expect(w.accepted("b").Status.Account).To(Equal(accountB))
 	w.Expect(w.liveIn(accountA)).To(Equal(1))
 	w.Expect(w.liveIn(accountB)).To(Equal(1))
@@ -105,7 +106,8 @@ func TestRolesAndSessionsThatExpire(t *testing.T) {
 	w.Eventually(func() string {
 		w.checkAgain("chain")
 		return w.state("chain", driverv1.IdentityReadyCondition)() + w.messages["identity chain"]
-	}).WithPolling(500 * time.Millisecond).Should(And(HavePrefix("False "+driverv1.CredentialsRefusedReason), ContainSubstring("AccessDenied"), ContainSubstring("sts:AssumeRole")))
+	}).WithPolling(500 * time.Millisecond).Should(And(HavePrefix("False "+driverv1.CredentialsRefusedReason),
+		ContainSubstring("AccessDenied"), ContainSubstring("sts:AssumeRole")))
 }
 
 func TestATokenFileThatIsRotated(t *testing.T) {
@@ -182,7 +184,8 @@ func TestTheProcessesOwnCredentials(t *testing.T) {
 	limits := func(identity string) string {
 		return w.cloud.LimitScope(driver.Scope{Identity: identity, Location: testRegion})
 	}
-	w.Eventually(func() string { return limits("") }).Should(And(Equal("account 000000000000/"+testRegion), Equal(limits(w.accepted("ambient").Name))), "EC2 counts them together")
+	w.Eventually(func() string { return limits("") }).
+		Should(And(Equal("account 000000000000/"+testRegion), Equal(limits(w.accepted("ambient").Name))), "EC2 counts them together")
 	actions := []string{}
 	for _, call := range w.front.Calls() {
 		actions = append(actions, call.Action)

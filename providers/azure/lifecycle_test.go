@@ -41,7 +41,9 @@ func TestAnAddressOfTheUsersChoice(t *testing.T) {
 	f.Expect(f.calls("NetworkInterfaces_CreateOrUpdate")).To(Equal(map[int]int{http.StatusCreated: 1}))
 	f.deleted(m)
 
-	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Error: &simulator.APIError{Code: "Conflict", Status: http.StatusConflict}})
+	f.fault(
+		simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Error: &simulator.APIError{Code: "Conflict", Status: http.StatusConflict}},
+	)
 	refused := f.machine("m2", static)
 	f.Eventually(f.resources).Should(ConsistOf("networkInterfaces"))
 	f.deleted(refused)
@@ -50,7 +52,13 @@ func TestAnAddressOfTheUsersChoice(t *testing.T) {
 // TestCapacityThatShowsLate: the machine failed after it was accepted; it is ended, and the next attempt is another size.
 func TestCapacityThatShowsLate(t *testing.T) {
 	f := newFixture(t)
-	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, LaunchFailure: &simulator.Failure{Code: "ZonalAllocationFailed", Message: "no room"}})
+	f.fault(
+		simulator.Fault{
+			Action:        "VirtualMachines_CreateOrUpdate",
+			Count:         1,
+			LaunchFailure: &simulator.Failure{Code: "ZonalAllocationFailed", Message: "no room"},
+		},
+	)
 	m := f.machine("m1", func(s *infrav1.AzureMachineSpec) {
 		s.Zones, s.FallbackVMSizes = []string{"1"}, []string{"Standard_E2s_v5"}
 	})
@@ -88,7 +96,8 @@ func TestAResourceGroupThatIsGone(t *testing.T) {
 func TestARefusal(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1", func(s *infrav1.AzureMachineSpec) { s.VMSize = "Standard_Huge" })
-	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("InvalidParameter: The value Standard_Huge")))
+	f.Eventually(f.Ready(m)).
+		Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("InvalidParameter: The value Standard_Huge")))
 	f.deleted(m)
 }
 

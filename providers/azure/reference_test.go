@@ -72,13 +72,27 @@ func TestReferenceOfIdentitiesIsWhole(t *testing.T) {
 	page := doccheck.Read(t, "docs/reference/azureidentity.md")
 	page.CheckLinks(t)
 	fields := fieldsOf(t, "azureidentities")
-	doccheck.Compare(t, page, "fields", slices.Concat(page.Keys(t, "Where the credentials come from", "Field"), page.Keys(t, "Who may use it", "Field")), fields)
+	doccheck.Compare(
+		t,
+		page,
+		"fields",
+		slices.Concat(page.Keys(t, "Where the credentials come from", "Field"), page.Keys(t, "Who may use it", "Field")),
+		fields,
+	)
 	reasons := page.Keys(t, "Conditions", "Reasons")
 	slices.Sort(reasons)
 	coded := []string{
-		driverv1.CredentialsAcceptedReason, driverv1.SecretNotFoundReason, driverv1.CredentialsInvalidReason, driverv1.CredentialsNotAllowedReason,
-		driverv1.CredentialsRefusedReason, driverv1.AccountChangedReason, driverv1.NotVerifiedReason, driverv1.UsedByMachinesReason,
-		driverv1.UsersUnknownReason, driverv1.InvalidConfigurationReason, driverv1.RefusedByAPIServerReason,
+		driverv1.CredentialsAcceptedReason,
+		driverv1.SecretNotFoundReason,
+		driverv1.CredentialsInvalidReason,
+		driverv1.CredentialsNotAllowedReason,
+		driverv1.CredentialsRefusedReason,
+		driverv1.AccountChangedReason,
+		driverv1.NotVerifiedReason,
+		driverv1.UsedByMachinesReason,
+		driverv1.UsersUnknownReason,
+		driverv1.InvalidConfigurationReason,
+		driverv1.RefusedByAPIServerReason,
 	}
 	slices.Sort(coded)
 	doccheck.Compare(t, page, "reasons", slices.Compact(reasons), coded)

@@ -55,7 +55,9 @@ func start(_ *testenv.Env, client client.Client, _ string) (provider func(contex
 		catalog.Groups = append(catalog.Groups, arm.Group{Subscription: arm.DefaultSubscription, Name: name})
 		free <- name
 	}
-	sim = arm.New(arm.Options{Catalog: catalog, Authorize: authorize, Delays: arm.Delays{Create: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
+	sim = arm.New(
+		arm.Options{Catalog: catalog, Authorize: authorize, Delays: arm.Delays{Create: 50 * time.Millisecond, Delete: 50 * time.Millisecond}},
+	)
 	server, login := httptest.NewServer(sim), httptest.NewServer(authority)
 	provider = func(ctx context.Context) error {
 		return run(ctx, testOptions(), func() (session.Config, error) { return configOf(server.URL, login.Listener.Addr().String()), nil })

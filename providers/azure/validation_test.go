@@ -115,7 +115,12 @@ func TestSpecsAreImmutable(t *testing.T) {
 	m := unowned(fullSpec())
 	g.Expect(c.Create(t.Context(), m)).To(Succeed())
 	other := fullSpec()
-	other.SubscriptionID, other.ResourceGroup, other.Location, other.VMSize = strings.Replace(other.SubscriptionID, "1", "2", 1), "other", "northeurope", "Other"
+	other.SubscriptionID, other.ResourceGroup, other.Location, other.VMSize = strings.Replace(
+		other.SubscriptionID,
+		"1",
+		"2",
+		1,
+	), "other", "northeurope", "Other"
 	other.SubnetID, other.Image.ID = other.SubnetID+"x", other.Image.ID+"1"
 	required := []string{"subscriptionID", "resourceGroup", "location", "vmSize", "subnetID", "image"}
 	fields := reflect.TypeFor[infrav1.AzureMachineSpec]()

@@ -82,7 +82,8 @@ func TestALostAnswerOfACallThatReads(t *testing.T) {
 	g := NewWithT(t)
 	cause := errors.New("cause")
 	g.Expect(WithoutEffect(nil)).To(Succeed())
-	for _, err := range []error{cause, NewUnknownError("Describe", "C", cause), fmt.Errorf("wrapped: %w", NewUnknownError("Describe", "C", cause))} {
+	for _, err := range []error{cause, NewUnknownError("Describe", "C", cause),
+		fmt.Errorf("wrapped: %w", NewUnknownError("Describe", "C", cause))} {
 		g.Expect(IsRefused(WithoutEffect(err))).To(BeTrue())
 		g.Expect(WithoutEffect(err)).To(MatchError(cause))
 	}

@@ -10,7 +10,13 @@ import (
 )
 
 func TestWithStatus(t *testing.T) {
-	off := Status{State: driverv1.InstanceStopped, StateCode: "deallocated", StateMessage: "by the cloud", Interrupted: true, Impaired: "no network"}
+	off := Status{
+		State:        driverv1.InstanceStopped,
+		StateCode:    "deallocated",
+		StateMessage: "by the cloud",
+		Interrupted:  true,
+		Impaired:     "no network",
+	}
 	for state, replaced := range map[driverv1.InstanceState]bool{
 		driverv1.InstancePending: true, driverv1.InstanceRunning: true, driverv1.InstanceStopping: true, driverv1.InstanceStopped: true,
 		driverv1.InstanceTerminating: false, driverv1.InstanceTerminated: false, driverv1.InstanceFailed: false,
@@ -27,7 +33,8 @@ func TestWithStatus(t *testing.T) {
 	g := NewWithT(t)
 	listed := Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "listed", Interrupted: true}
 	g.Expect(listed.With(Status{})).To(Equal(listed), "a source that knows nothing takes nothing away")
-	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).To(BeFalse(), "it cannot be reclaimed: a user has deallocated it")
+	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).
+		To(BeFalse(), "it cannot be reclaimed: a user has deallocated it")
 	g.Expect(Instance{Impaired: "old"}.With(Status{}).Impaired).To(BeEmpty(), "it passes the checks again")
 }
 

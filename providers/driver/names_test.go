@@ -63,5 +63,6 @@ func TestMarkByDigest(t *testing.T) {
 	g.Expect(h.Owns(Instance{OwnerUID: "u", Owner: digest})).To(BeTrue())
 	g.Expect(h.Owns(Instance{OwnerUID: "u", Owner: OwnerDigest("ns/n")})).To(BeFalse())
 	g.Expect(h.Owns(Instance{OwnerUID: "v", Owner: digest})).To(BeFalse())
-	g.Expect(Handle{OwnerUID: "u"}.Owns(Instance{OwnerUID: "u", Owner: OwnerDigest("")})).To(BeFalse(), "a handle without an owner owns nothing")
+	g.Expect(Handle{OwnerUID: "u"}.Owns(Instance{OwnerUID: "u", Owner: OwnerDigest("")})).
+		To(BeFalse(), "a handle without an owner owns nothing")
 }

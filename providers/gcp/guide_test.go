@@ -55,7 +55,10 @@ func TestAMachineOfTheGuide(t *testing.T) {
 	spec := template.Spec.Template.Spec
 	m := f.machine("m", func(s *infrav1.GCPMachineSpec) {
 		*s = spec
-		s.Project, s.Image, s.Subnetwork = f.project, infrav1.ImageReference{Project: "images", Family: "node"}, "projects/"+f.project+"/regions/us-central1/subnetworks/default"
+		s.Project, s.Image, s.Subnetwork = f.project, infrav1.ImageReference{
+			Project: "images",
+			Family:  "node",
+		}, "projects/"+f.project+"/regions/us-central1/subnetworks/default"
 	})
 	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	launched := sim.Instances(f.project)[0]

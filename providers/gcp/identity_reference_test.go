@@ -57,13 +57,26 @@ func TestReferenceOfIdentitiesIsWhole(t *testing.T) {
 	page := doccheck.Read(t, identityPage)
 	page.CheckLinks(t)
 	fields := leaves("", specOf(g, "gcpidentities"))
-	doccheck.Compare(t, page, "fields", slices.Concat(page.Keys(t, "Where the credentials come from", "Field"), page.Keys(t, "Who may use it", "Field")), fields)
+	doccheck.Compare(
+		t,
+		page,
+		"fields",
+		slices.Concat(page.Keys(t, "Where the credentials come from", "Field"), page.Keys(t, "Who may use it", "Field")),
+		fields,
+	)
 	reasons := page.Keys(t, "Conditions", "Reasons")
 	slices.Sort(reasons)
 	coded := []string{
-		driverv1.CredentialsAcceptedReason, driverv1.SecretNotFoundReason, driverv1.CredentialsInvalidReason, driverv1.CredentialsNotAllowedReason,
-		driverv1.CredentialsRefusedReason, driverv1.NotVerifiedReason, driverv1.UsedByMachinesReason, driverv1.UsersUnknownReason,
-		driverv1.InvalidConfigurationReason, driverv1.RefusedByAPIServerReason,
+		driverv1.CredentialsAcceptedReason,
+		driverv1.SecretNotFoundReason,
+		driverv1.CredentialsInvalidReason,
+		driverv1.CredentialsNotAllowedReason,
+		driverv1.CredentialsRefusedReason,
+		driverv1.NotVerifiedReason,
+		driverv1.UsedByMachinesReason,
+		driverv1.UsersUnknownReason,
+		driverv1.InvalidConfigurationReason,
+		driverv1.RefusedByAPIServerReason,
 	}
 	slices.Sort(coded)
 	doccheck.Compare(t, page, "reasons", slices.Compact(reasons), coded)

@@ -140,10 +140,17 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 // TestRefusals that can never be right fail the machine, in the cloud's words; what may come to be is waited for.
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
-	f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"name": "wrong"}, Error: &simulator.APIError{Code: "invalid", Message: "Invalid value"}})
+	f.fault(
+		simulator.Fault{
+			Action:     "instances.insert",
+			Parameters: map[string]string{"name": "wrong"},
+			Error:      &simulator.APIError{Code: "invalid", Message: "Invalid value"},
+		},
+	)
 	wrong := f.machine("wrong")
 	waits := f.machine("waits", func(s *infrav1.GCPMachineSpec) { s.Image.Family = "none" })
-	f.Eventually(f.Ready(wrong)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("instances.insert: invalid: Invalid value")))
+	f.Eventually(f.Ready(wrong)).
+		Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("instances.insert: invalid: Invalid value")))
 	f.Eventually(f.Ready(waits)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("images/family/none' was not found")))
 	f.deleted(wrong)
 	f.deleted(waits)

@@ -57,7 +57,9 @@ func start(e *testenv.Env, client client.Client, directory string) (provider fun
 	accounts = iam.New(clock.RealClock{})
 	tokens := httptest.NewServer(accounts)
 	at = &endpoints{tokens: credentials.Endpoints{OAuth2: tokens.URL, STS: tokens.URL, IAMCredentials: tokens.URL}}
-	sim = compute.New(compute.Options{Tokens: []string{testToken}, Access: accounts, Delays: compute.Delays{Provisioning: step, Staging: step, Stopping: step}})
+	sim = compute.New(
+		compute.Options{Tokens: []string{testToken}, Access: accounts, Delays: compute.Delays{Provisioning: step, Staging: step, Stopping: step}},
+	)
 	server := httptest.NewServer(sim)
 	at.compute = server.URL + "/compute/v1"
 	tokenDirectory = filepath.Join(directory, "tokens")

@@ -96,14 +96,16 @@ func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 
 	accounts.RemoveKey(next["private_key_id"])
 	f.change("own", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = []string{f.Namespace} })
-	f.Eventually(f.state("own", driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False CredentialsRefused"), ContainSubstring("invalid_grant"),
-		ContainSubstring(f.email("rotated"))), "although the last token would last for an hour")
+	f.Eventually(f.state("own", driverv1.IdentityReadyCondition)).
+		Should(And(HavePrefix("False CredentialsRefused"), ContainSubstring("invalid_grant"),
+			ContainSubstring(f.email("rotated"))), "although the last token would last for an hour")
 }
 
 // TestATokenFileThatIsRotated: workload identity federation, with and without a service account; and a file that no identity may name.
 func TestATokenFileThatIsRotated(t *testing.T) {
 	f := newFixture(t)
-	pool := "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool-" + f.project[len(f.project)-5:] + "/providers/cluster"
+	pool := "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool-" + f.project[len(f.project)-5:] +
+		"/providers/cluster"
 	accounts.Grant(f.project, "principal://subject", f.email("machines"))
 	accounts.SetPool(pool, map[string]string{"token-one": "principal://subject"})
 	accounts.SetCreators(f.email("between"), "principal://subject")
@@ -146,7 +148,10 @@ func TestATokenFileThatIsRotated(t *testing.T) {
 // TestAFileOfAnExternalAccount: what a tenant writes into the Secret is neither read, run nor called, and not shown.
 func TestAFileOfAnExternalAccount(t *testing.T) {
 	f := newFixture(t)
-	f.keys("evil", map[string]string{"type": "external_account", "token_url": "https://thief.example.com/hidden", "credential_source": "/hidden"})
+	f.keys(
+		"evil",
+		map[string]string{"type": "external_account", "token_url": "https://thief.example.com/hidden", "credential_source": "/hidden"},
+	)
 	f.identity("evil")
 	m := f.machine("m", f.with("evil"))
 	f.Eventually(f.state("evil", driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False CredentialsNotAllowed"),

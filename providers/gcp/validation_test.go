@@ -19,14 +19,22 @@ import (
 
 func validSpec() infrav1.GCPMachineSpec {
 	return infrav1.GCPMachineSpec{
-		Project: "my-project", Zones: []string{"us-central1-a", "us-central1-b"}, MachineType: "e2-standard-2",
-		FallbackMachineTypes: []string{"n2-custom-4-8192"}, Image: infrav1.ImageReference{Project: "images", Name: "node"},
-		BootDisk:   &infrav1.Disk{Type: "pd-balanced", SizeGiB: ptr.To[int32](20)},
-		Disks:      []infrav1.Disk{{Type: "local-ssd"}, {Type: "pd-ssd", SizeGiB: ptr.To[int32](10)}},
-		Subnetwork: "projects/host/regions/us-central1/subnetworks/nodes", AliasIPRanges: []infrav1.AliasIPRange{{IPCIDRRange: "/24", SecondaryRange: "pods"}},
-		Labels: map[string]infrav1.LabelValue{"team": "blue"}, Metadata: map[string]infrav1.MetadataValue{"serial-port-enable": "true"},
-		ProvisioningModel: "SPOT", InstanceTerminationAction: "STOP", OnHostMaintenance: "TERMINATE",
-		Reservation: &infrav1.Reservation{Affinity: "SPECIFIC_RESERVATION", Name: "r"}, ServiceAccount: &infrav1.ServiceAccount{Email: "default"},
+		Project:                   "my-project",
+		Zones:                     []string{"us-central1-a", "us-central1-b"},
+		MachineType:               "e2-standard-2",
+		FallbackMachineTypes:      []string{"n2-custom-4-8192"},
+		Image:                     infrav1.ImageReference{Project: "images", Name: "node"},
+		BootDisk:                  &infrav1.Disk{Type: "pd-balanced", SizeGiB: ptr.To[int32](20)},
+		Disks:                     []infrav1.Disk{{Type: "local-ssd"}, {Type: "pd-ssd", SizeGiB: ptr.To[int32](10)}},
+		Subnetwork:                "projects/host/regions/us-central1/subnetworks/nodes",
+		AliasIPRanges:             []infrav1.AliasIPRange{{IPCIDRRange: "/24", SecondaryRange: "pods"}},
+		Labels:                    map[string]infrav1.LabelValue{"team": "blue"},
+		Metadata:                  map[string]infrav1.MetadataValue{"serial-port-enable": "true"},
+		ProvisioningModel:         "SPOT",
+		InstanceTerminationAction: "STOP",
+		OnHostMaintenance:         "TERMINATE",
+		Reservation:               &infrav1.Reservation{Affinity: "SPECIFIC_RESERVATION", Name: "r"},
+		ServiceAccount:            &infrav1.ServiceAccount{Email: "default"},
 	}
 }
 
@@ -98,7 +106,8 @@ func TestSpecsAreImmutable(t *testing.T) {
 		changed := m.DeepCopy()
 		change(&changed.Spec)
 		// A patch, since the provider writes the status meanwhile.
-		g.Expect(c.Patch(t.Context(), changed, client.MergeFrom(m), client.DryRunAll)).To(MatchError(ContainSubstring(field+" is immutable")), field)
+		g.Expect(c.Patch(t.Context(), changed, client.MergeFrom(m), client.DryRunAll)).
+			To(MatchError(ContainSubstring(field+" is immutable")), field)
 	}
 	named := m.DeepCopy()
 	named.Spec.ProviderID = "gce://my-project/us-central1-a/m"
@@ -115,7 +124,8 @@ func TestTemplates(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	policy, binding, ok := strings.Cut(string(text), "\n---\n")
 	g.Expect(ok).To(BeTrue())
-	for document, into := range map[string]client.Object{policy: &admissionv1.ValidatingAdmissionPolicy{}, binding: &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+	for document, into := range map[string]client.Object{policy: &admissionv1.ValidatingAdmissionPolicy{},
+		binding: &admissionv1.ValidatingAdmissionPolicyBinding{}} {
 		g.Expect(yaml.UnmarshalStrict([]byte(document), into)).To(Succeed())
 		g.Expect(c.Create(t.Context(), into)).To(Succeed())
 	}
@@ -130,9 +140,11 @@ func TestTemplates(t *testing.T) {
 		template.Spec.Template.Spec.MachineType = "e2-micro"
 		return c.Update(t.Context(), template, options...)
 	}
-	g.Eventually(func() error { return changed(nil, client.DryRunAll) }).Should(MatchError(ContainSubstring("GCPMachineTemplate is immutable")))
+	g.Eventually(func() error { return changed(nil, client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("GCPMachineTemplate is immutable")))
 	g.Expect(changed(map[string]string{"topology.cluster.x-k8s.io/dry-run": ""}, client.DryRunAll)).To(Succeed())
-	g.Expect(changed(map[string]string{"topology.cluster.x-k8s.io/dry-run": ""})).To(MatchError(ContainSubstring("GCPMachineTemplate is immutable")))
+	g.Expect(changed(map[string]string{"topology.cluster.x-k8s.io/dry-run": ""})).
+		To(MatchError(ContainSubstring("GCPMachineTemplate is immutable")))
 	withID := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "with-id"}}
 	withID.Spec.Template.Spec = validSpec()
 	withID.Spec.Template.Spec.ProviderID = "gce://p/z/n"

@@ -113,7 +113,9 @@ func authorities(content []byte) int {
 func TestRotationUnderLoad(t *testing.T) {
 	g, ns := NewWithT(t), namespace(t)
 	// The Secret of other tests lasts for too long.
-	g.Expect(client.IgnoreNotFound(live.Delete(t.Context(), &corev1.Secret{ObjectMeta: named("millwright-system", "millwright-core-webhook-certificate")}))).To(Succeed())
+	g.Expect(client.IgnoreNotFound(live.Delete(t.Context(),
+		&corev1.Secret{ObjectMeta: named("millwright-system", "millwright-core-webhook-certificate")}))).
+		To(Succeed())
 	life := certificates.Lifetimes{Authority: 45 * time.Second, Serving: 15 * time.Second, Settle: 3 * time.Second}
 	s, err := launch(env.Config, port, life, "")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -109,7 +109,10 @@ func admit(t *testing.T, to http.Handler, kind string, old, obj client.Object) a
 func post(t *testing.T, to http.Handler, path string, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	g := NewWithT(t)
-	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request:  request,
+	}
 	content, err := json.Marshal(review)
 	g.Expect(err).NotTo(HaveOccurred())
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(content))

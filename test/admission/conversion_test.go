@@ -31,7 +31,10 @@ func TestOldClients(t *testing.T) {
 	serve(t)
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)
 	spec := clusterv1beta1.MachineSpec{
-		ClusterName: "c", InfrastructureRef: oldRef(coretest.Machine), Bootstrap: clusterv1beta1.Bootstrap{DataSecretName: ptr.To("data")}, Version: ptr.To("1.36.3"),
+		ClusterName:       "c",
+		InfrastructureRef: oldRef(coretest.Machine),
+		Bootstrap:         clusterv1beta1.Bootstrap{DataSecretName: ptr.To("data")},
+		Version:           ptr.To("1.36.3"),
 	}
 	fromTemplate := spec
 	fromTemplate.InfrastructureRef.Kind += clusterv1.TemplateSuffix
@@ -50,11 +53,13 @@ func TestOldClients(t *testing.T) {
 				machine := o.(*clusterv1.Machine)
 				g.Expect(machine.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
 				g.Expect(machine.Spec.Version).To(Equal("v1.36.3"), "defaults are filled in for old clients as well")
-				g.Expect(machine.Spec.InfrastructureRef).To(Equal(clusterv1.ContractVersionedObjectReference{APIGroup: coretest.Group, Kind: oldRef(coretest.Machine).Kind, Name: "x"}))
+				g.Expect(machine.Spec.InfrastructureRef).To(Equal(clusterv1.ContractVersionedObjectReference{APIGroup: coretest.Group,
+					Kind: oldRef(coretest.Machine).Kind, Name: "x"}))
 			},
 		},
 		"set": {
-			old: &clusterv1beta1.MachineSet{ObjectMeta: named(ns, "set"), Spec: clusterv1beta1.MachineSetSpec{ClusterName: "c", Template: clusterv1beta1.MachineTemplateSpec{Spec: fromTemplate}}}, now: &clusterv1.MachineSet{},
+			old: &clusterv1beta1.MachineSet{ObjectMeta: named(ns, "set"), Spec: clusterv1beta1.MachineSetSpec{ClusterName: "c",
+				Template: clusterv1beta1.MachineTemplateSpec{Spec: fromTemplate}}}, now: &clusterv1.MachineSet{},
 			say: func(o client.Object) { o.(*clusterv1.MachineSet).Spec.Template.Spec.MinReadySeconds = ptr.To[int32](7) },
 			check: func(g Gomega, o client.Object) {
 				g.Expect(o.(*clusterv1.MachineSet).Spec.Template.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
@@ -62,17 +67,20 @@ func TestOldClients(t *testing.T) {
 			},
 		},
 		"deployment": {
-			old: &clusterv1beta1.MachineDeployment{ObjectMeta: named(ns, "deployment"), Spec: clusterv1beta1.MachineDeploymentSpec{ClusterName: "c", Template: clusterv1beta1.MachineTemplateSpec{Spec: fromTemplate}}}, now: &clusterv1.MachineDeployment{},
+			old: &clusterv1beta1.MachineDeployment{ObjectMeta: named(ns, "deployment"), Spec: clusterv1beta1.MachineDeploymentSpec{ClusterName: "c",
+				Template: clusterv1beta1.MachineTemplateSpec{Spec: fromTemplate}}}, now: &clusterv1.MachineDeployment{},
 			say: func(o client.Object) {
 				o.(*clusterv1.MachineDeployment).Spec.Rollout.After = metav1.Now().Rfc3339Copy()
 			},
 			check: func(g Gomega, o client.Object) {
 				g.Expect(o.(*clusterv1.MachineDeployment).Spec.Rollout.After.IsZero()).To(BeFalse())
-				g.Expect(o.(*clusterv1.MachineDeployment).Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "deployment"))
+				g.Expect(o.(*clusterv1.MachineDeployment).Spec.Selector.MatchLabels).
+					To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "deployment"))
 			},
 		},
 		"cluster": {
-			old: &clusterv1beta1.Cluster{ObjectMeta: named(ns, "cluster"), Spec: clusterv1beta1.ClusterSpec{InfrastructureRef: ptr.To(oldRef(coretest.InfraCluster))}}, now: &clusterv1.Cluster{},
+			old: &clusterv1beta1.Cluster{ObjectMeta: named(ns, "cluster"),
+				Spec: clusterv1beta1.ClusterSpec{InfrastructureRef: ptr.To(oldRef(coretest.InfraCluster))}}, now: &clusterv1.Cluster{},
 			say: func(o client.Object) { o.(*clusterv1.Cluster).Spec.Paused = ptr.To(false) },
 			check: func(g Gomega, o client.Object) {
 				g.Expect(o.(*clusterv1.Cluster).Spec.Paused).To(HaveValue(BeFalse()), "false is not the same as nothing")
@@ -82,7 +90,8 @@ func TestOldClients(t *testing.T) {
 			old: &clusterv1beta1.MachineHealthCheck{ObjectMeta: named(ns, "check"), Spec: clusterv1beta1.MachineHealthCheckSpec{
 				ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}, now: &clusterv1.MachineHealthCheck{},
 			say: func(o client.Object) {
-				o.(*clusterv1.MachineHealthCheck).Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "X", Status: "False", TimeoutSeconds: ptr.To[int32](5)}}
+				o.(*clusterv1.MachineHealthCheck).Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "X",
+					Status: "False", TimeoutSeconds: ptr.To[int32](5)}}
 			},
 			check: func(g Gomega, o client.Object) {
 				g.Expect(o.(*clusterv1.MachineHealthCheck).Spec.Checks.UnhealthyMachineConditions).To(HaveLen(1))
@@ -213,22 +222,62 @@ func withStatus(t *testing.T, r *rand.Rand, obj client.Object) {
 // fillStatus fills in a status where the kind has one.
 func fillStatus(r *rand.Rand, obj client.Object) bool {
 	var conditions []metav1.Condition
-	meta.SetStatusCondition(&conditions, metav1.Condition{Type: "Ready", Status: "True", Reason: "Because", Message: "it is", ObservedGeneration: 1})
+	meta.SetStatusCondition(
+		&conditions,
+		metav1.Condition{Type: "Ready", Status: "True", Reason: "Because", Message: "it is", ObservedGeneration: 1},
+	)
 	number := func() *int32 { return ptr.To(r.Int32N(3)) }
 	switch o := obj.(type) {
 	case *clusterv1.Machine:
-		o.Status = clusterv1.MachineStatus{Conditions: conditions, Phase: "Running", ObservedGeneration: 1, NodeRef: clusterv1.MachineNodeReference{Name: "n"},
-			Initialization: clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr.To(r.IntN(2) == 0), BootstrapDataSecretCreated: ptr.To(true)}}
+		o.Status = clusterv1.MachineStatus{
+			Conditions:         conditions,
+			Phase:              "Running",
+			ObservedGeneration: 1,
+			NodeRef:            clusterv1.MachineNodeReference{Name: "n"},
+			Initialization: clusterv1.MachineInitializationStatus{
+				InfrastructureProvisioned:  ptr.To(r.IntN(2) == 0),
+				BootstrapDataSecretCreated: ptr.To(true),
+			},
+		}
 	case *clusterv1.MachineSet:
-		o.Status = clusterv1.MachineSetStatus{Conditions: conditions, Replicas: number(), ReadyReplicas: number(), AvailableReplicas: number(), UpToDateReplicas: number(), Selector: "a=b",
-			Deprecated: &clusterv1.MachineSetDeprecatedStatus{V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}}} //nolint:staticcheck // For clients of v1beta1.
+		o.Status = clusterv1.MachineSetStatus{
+			Conditions:        conditions,
+			Replicas:          number(),
+			ReadyReplicas:     number(),
+			AvailableReplicas: number(),
+			UpToDateReplicas:  number(),
+			Selector:          "a=b",
+			Deprecated: &clusterv1.MachineSetDeprecatedStatus{
+				V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)},
+			},
+		} //nolint:staticcheck // For clients of v1beta1.
 	case *clusterv1.MachineDeployment:
-		o.Status = clusterv1.MachineDeploymentStatus{Conditions: conditions, Replicas: number(), ReadyReplicas: number(), AvailableReplicas: number(), UpToDateReplicas: number(), Selector: "a=b", Phase: "Running",
-			Deprecated: &clusterv1.MachineDeploymentDeprecatedStatus{V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}}} //nolint:staticcheck // For clients of v1beta1.
+		o.Status = clusterv1.MachineDeploymentStatus{
+			Conditions:        conditions,
+			Replicas:          number(),
+			ReadyReplicas:     number(),
+			AvailableReplicas: number(),
+			UpToDateReplicas:  number(),
+			Selector:          "a=b",
+			Phase:             "Running",
+			Deprecated: &clusterv1.MachineDeploymentDeprecatedStatus{
+				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)},
+			},
+		} //nolint:staticcheck // For clients of v1beta1.
 	case *clusterv1.MachineHealthCheck:
-		o.Status = clusterv1.MachineHealthCheckStatus{Conditions: conditions, CurrentHealthy: number(), ExpectedMachines: number(), RemediationsAllowed: number(), Targets: []string{"m"}}
+		o.Status = clusterv1.MachineHealthCheckStatus{
+			Conditions:          conditions,
+			CurrentHealthy:      number(),
+			ExpectedMachines:    number(),
+			RemediationsAllowed: number(),
+			Targets:             []string{"m"},
+		}
 	case *clusterv1.Cluster:
-		o.Status = clusterv1.ClusterStatus{Conditions: conditions, Phase: "Provisioned", Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(false), ControlPlaneInitialized: ptr.To(true)}}
+		o.Status = clusterv1.ClusterStatus{
+			Conditions:     conditions,
+			Phase:          "Provisioned",
+			Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(false), ControlPlaneInitialized: ptr.To(true)},
+		}
 	default:
 		return false
 	}

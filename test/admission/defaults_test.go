@@ -15,7 +15,11 @@ func ref(kind string) clusterv1.ContractVersionedObjectReference {
 }
 
 func machineSpec() clusterv1.MachineSpec {
-	return clusterv1.MachineSpec{ClusterName: "c", InfrastructureRef: ref("XMachine"), Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")}}
+	return clusterv1.MachineSpec{
+		ClusterName:       "c",
+		InfrastructureRef: ref("XMachine"),
+		Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
+	}
 }
 
 func templateSpec() clusterv1.MachineTemplateSpec {
@@ -47,7 +51,10 @@ func TestDefaults(t *testing.T) {
 	g.Expect(set.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 	g.Expect(set.Spec.Selector.MatchLabels).To(Equal(map[string]string{clusterv1.MachineSetNameLabel: "s"}))
 
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: named(ns, "d"), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c", Template: templateSpec()}}
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: named(ns, "d"),
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "c", Template: templateSpec()},
+	}
 	g.Expect(live.Create(ctx, deployment)).To(Succeed())
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 	g.Expect(deployment.Spec.Rollout.Strategy.Type).To(Equal(clusterv1.RollingUpdateMachineDeploymentStrategyType))
@@ -81,7 +88,10 @@ func TestHandingOverToTheAutoscaler(t *testing.T) {
 func TestGeneratedNames(t *testing.T) {
 	serve(t)
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)
-	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "s-"}, Spec: clusterv1.MachineSetSpec{ClusterName: "c", Template: templateSpec()}}
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "s-"},
+		Spec:       clusterv1.MachineSetSpec{ClusterName: "c", Template: templateSpec()},
+	}
 	g.Expect(live.Create(ctx, set)).To(MatchError(ContainSubstring("spec.selector: Required value")), "no selector that two sets would share")
 	set.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
 	set.Spec.Template.Labels = map[string]string{"a": "b"}

@@ -37,7 +37,12 @@ func generate(r *rand.Rand) *generated {
 		return of(r, "MachineDeployment", plainDeployment, deploymentChanges())
 	case 4:
 		if r.IntN(2) == 0 {
-			return of(r, "MachineDrainRule", func() *clusterv1.MachineDrainRule { return &clusterv1.MachineDrainRule{ObjectMeta: named("ns", "r")} }, ruleChanges())
+			return of(
+				r,
+				"MachineDrainRule",
+				func() *clusterv1.MachineDrainRule { return &clusterv1.MachineDrainRule{ObjectMeta: named("ns", "r")} },
+				ruleChanges(),
+			)
 		}
 		return of(r, "MachineHealthCheck", plainCheck, checkChanges())
 	default:
@@ -83,7 +88,10 @@ func plainSet() *clusterv1.MachineSet {
 }
 
 func plainDeployment() *clusterv1.MachineDeployment {
-	return &clusterv1.MachineDeployment{ObjectMeta: named("ns", "d"), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c", Template: templateSpec()}}
+	return &clusterv1.MachineDeployment{
+		ObjectMeta: named("ns", "d"),
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "c", Template: templateSpec()},
+	}
 }
 
 func plainCheck() *clusterv1.MachineHealthCheck {
@@ -92,7 +100,10 @@ func plainCheck() *clusterv1.MachineHealthCheck {
 }
 
 func plainCluster() *clusterv1.Cluster {
-	return &clusterv1.Cluster{ObjectMeta: named("ns", "c"), Spec: clusterv1.ClusterSpec{InfrastructureRef: ref("XCluster"), ControlPlaneRef: ref("XControlPlane")}}
+	return &clusterv1.Cluster{
+		ObjectMeta: named("ns", "c"),
+		Spec:       clusterv1.ClusterSpec{InfrastructureRef: ref("XCluster"), ControlPlaneRef: ref("XControlPlane")},
+	}
 }
 
 var badSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}
@@ -143,7 +154,10 @@ func specChanges[T client.Object](spec func(T) *clusterv1.MachineSpec) []change[
 func machineChanges() []change[*clusterv1.Machine] {
 	return append(specChanges(func(m *clusterv1.Machine) *clusterv1.MachineSpec { return &m.Spec }),
 		change[*clusterv1.Machine]{"other Cluster", func(m *clusterv1.Machine) { m.Spec.ClusterName = "other" }},
-		change[*clusterv1.Machine]{"control plane", func(m *clusterv1.Machine) { m.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }},
+		change[*clusterv1.Machine]{
+			"control plane",
+			func(m *clusterv1.Machine) { m.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} },
+		},
 		change[*clusterv1.Machine]{"of a pool", func(m *clusterv1.Machine) { m.Labels = map[string]string{clusterv1.MachinePoolNameLabel: "p"} }},
 		change[*clusterv1.Machine]{"owned by a pool", func(m *clusterv1.Machine) {
 			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "p", UID: "u"}}
@@ -170,7 +184,9 @@ func templateChanges[T client.Object](template func(T) *clusterv1.MachineTemplat
 			template(obj).Labels = map[string]string{"a": "b"}
 		}},
 		{"expression", func(obj T) {
-			*selector(obj) = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}}
+			*selector(obj) = metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}},
+			}
 			template(obj).Labels = map[string]string{"a": "b"}
 		}},
 		{"selector of others", func(obj T) { *selector(obj) = metav1.LabelSelector{MatchLabels: map[string]string{"a": "other"}} }},
@@ -200,7 +216,10 @@ func setChanges() []change[*clusterv1.MachineSet] {
 		func(s *clusterv1.MachineSet) **int32 { return &s.Spec.Replicas },
 	),
 		change[*clusterv1.MachineSet]{"long name", func(s *clusterv1.MachineSet) { s.Name = strings.Repeat("s", 70) }},
-		change[*clusterv1.MachineSet]{"other Cluster", func(s *clusterv1.MachineSet) { s.Spec.ClusterName, s.Spec.Template.Spec.ClusterName = "other", "other" }},
+		change[*clusterv1.MachineSet]{
+			"other Cluster",
+			func(s *clusterv1.MachineSet) { s.Spec.ClusterName, s.Spec.Template.Spec.ClusterName = "other", "other" },
+		},
 	)
 }
 
@@ -282,7 +301,8 @@ func clusterChanges() []change[*clusterv1.Cluster] {
 		{"no infrastructure", func(c cluster) { c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{} }},
 		{"no control plane", func(c cluster) { c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{} }},
 		{"no references", func(c cluster) {
-			c.Spec.InfrastructureRef, c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}, clusterv1.ContractVersionedObjectReference{}
+			c.Spec.InfrastructureRef, c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{},
+				clusterv1.ContractVersionedObjectReference{}
 		}},
 		{"references", func(c cluster) { c.Spec = plainCluster().Spec }},
 		{"topology", func(c cluster) {

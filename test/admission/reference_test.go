@@ -30,8 +30,8 @@ type warnings struct{ texts []string }
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// TestAPausedClusterIsWarnedOf: the API server takes a Cluster of nothing but paused: true and hands on the warning; what it warns of is true,
-// and so is the remedy.
+// TestAPausedClusterIsWarnedOf: the API server takes a Cluster of nothing but paused: true and hands on the warning; what it warns of is
+// true, and so is the remedy.
 func TestAPausedClusterIsWarnedOf(t *testing.T) {
 	serve(t)
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)

@@ -29,7 +29,11 @@ func TestStoredAsOldVersion(t *testing.T) {
 	g, ctx, ns := NewWithT(t), t.Context(), namespace(t)
 	store := func(old bool) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "machines.cluster.x-k8s.io"}}
-		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"replace","path":"/spec/versions/1/storage","value":%t}]`, old, !old)
+		patch := fmt.Sprintf(
+			`[{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"replace","path":"/spec/versions/1/storage","value":%t}]`,
+			old,
+			!old,
+		)
 		g.Expect(live.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
 	}
 	s, err := launch(env.Config, port, certificates.Lifetimes{}, "")
@@ -67,7 +71,9 @@ func TestStoredAsOldVersion(t *testing.T) {
 		}
 		s, err = launch(env.Config, port, certificates.Lifetimes{}, "")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Eventually(func() error { return s.cached.Get(ctx, client.ObjectKeyFromObject(machine), machine) }).WithTimeout(timeout).Should(Succeed())
+		g.Eventually(func() error { return s.cached.Get(ctx, client.ObjectKeyFromObject(machine), machine) }).
+			WithTimeout(timeout).
+			Should(Succeed())
 		g.Expect(s.stop()).To(Succeed())
 	}
 }

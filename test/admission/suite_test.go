@@ -102,7 +102,13 @@ func launch(rc *rest.Config, port int, life certificates.Lifetimes, lease string
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{cancel: cancel, done: make(chan error, 1), holder: holder, cached: mgr.GetCache(), check: func() error { return web.Check(nil) }}
+	s := &server{
+		cancel: cancel,
+		done:   make(chan error, 1),
+		holder: holder,
+		cached: mgr.GetCache(),
+		check:  func() error { return web.Check(nil) },
+	}
 	go func() { s.done <- mgr.Start(ctx) }()
 	return s, nil
 }

@@ -17,7 +17,10 @@ import (
 func TestValidation(t *testing.T) {
 	serve(t)
 	ns := namespace(t)
-	rule := &clusterv1.MachineDrainRule{ObjectMeta: named(ns, "r"), Spec: clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: "Skip"}}}
+	rule := &clusterv1.MachineDrainRule{
+		ObjectMeta: named(ns, "r"),
+		Spec:       clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: "Skip"}},
+	}
 	set, deployment, check := plainSet(), plainDeployment(), plainCheck()
 	for _, test := range []struct {
 		obj   client.Object
@@ -67,7 +70,9 @@ func TestBeforeAdmission(t *testing.T) {
 	g.Expect(env.RemoveWebhooks(ctx)).To(Succeed())
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "m", Finalizers: []string{"a.b/c"}}, Spec: machineSpec()}
 	machine.Spec.Version = "v1"
-	g.Eventually(func() error { return live.Create(ctx, machine.DeepCopy()) }).WithTimeout(timeout).Should(Or(Succeed(), MatchError(apierrors.IsAlreadyExists, "exists")))
+	g.Eventually(func() error { return live.Create(ctx, machine.DeepCopy()) }).
+		WithTimeout(timeout).
+		Should(Or(Succeed(), MatchError(apierrors.IsAlreadyExists, "exists")))
 	g.Expect(env.InstallWebhooks(ctx, port)).To(Succeed())
 	serve(t)
 
@@ -80,5 +85,6 @@ func TestBeforeAdmission(t *testing.T) {
 	machine.Spec.Version = "v2"
 	g.Expect(live.Patch(ctx, machine, patch)).To(MatchError(ContainSubstring("spec.version")))
 	g.Expect(live.Delete(ctx, machine)).To(Succeed())
-	g.Expect(live.Patch(ctx, machine, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	g.Expect(live.Patch(ctx, machine, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).
+		To(Succeed())
 }

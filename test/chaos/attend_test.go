@@ -38,7 +38,13 @@ func TestWhatDoesNotEndByItself(t *testing.T) {
 	deleting := unhealthy("deleting", "Gave up after 2 failed replacements (max-retry is 1)")
 	deleting.DeletionTimestamp = ptr.To(metav1.Now())
 	s.machines.Items = []clusterv1.Machine{
-		unhealthy("a", "Gave up after 2 failed replacements (max-retry is 1): correct the template"), unhealthy("b", "Waiting until others are available"), fit("c"), deleting,
+		unhealthy(
+			"a",
+			"Gave up after 2 failed replacements (max-retry is 1): correct the template",
+		),
+		unhealthy("b", "Waiting until others are available"),
+		fit("c"),
+		deleting,
 	}
 	found := gaveUp(s)
 	g.Expect(found).To(HaveLen(1))

@@ -22,13 +22,17 @@ func well() (*run, *state) {
 	set.Spec.Template.Spec.InfrastructureRef.Name = "first"
 	set.Status.Replicas, set.Status.ReadyReplicas, set.Status.AvailableReplicas = ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](1)
 	s.sets.Items = []clusterv1.MachineSet{set}
-	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", OwnerReferences: []metav1.OwnerReference{{UID: "s", Controller: ptr.To(true)}}}}
+	m := clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", OwnerReferences: []metav1.OwnerReference{{UID: "s", Controller: ptr.To(true)}}},
+	}
 	m.Spec.ProviderID, m.Status.Phase, m.Status.NodeRef.Name = id, "Running", "n"
 	for _, kind := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition} {
 		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue})
 	}
 	s.machines.Items = []clusterv1.Machine{m}
-	infra := &infrav1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "first"}}}
+	infra := &infrav1.AWSMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "first"}},
+	}
 	infra.Spec.ProviderID = id
 	s.infra = []driver.Object{infra}
 	s.configs.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}

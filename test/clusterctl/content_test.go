@@ -64,7 +64,8 @@ func TestWhatAReleaseHas(t *testing.T) {
 		HavePrefix("# Millwright v0.1.0\n"), ContainSubstring(strings.TrimSpace(body)), ContainSubstring("- `registry.example.com/a:t`\n")))
 }
 
-// TestImagesOfAllManagers: a release has those of all managers for both platforms, and all compile for both; that of these tests has the images of one.
+// TestImagesOfAllManagers: a release has those of all managers for both platforms, and all compile for both; that of these tests has the
+// images of one.
 func TestImagesOfAllManagers(t *testing.T) {
 	g := NewWithT(t)
 	managers := []string{"./core", "./providers/aws", "./providers/azure", "./providers/gcp", "./bootstrap/cloudconfig"}

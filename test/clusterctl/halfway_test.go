@@ -64,10 +64,14 @@ func (l *life) leaveInDeletion() {
 		sed '/^  uid:/d; /^  resourceVersion:/d; s/^    uid: .*/    uid: ` + string(machine.UID) + `/' | kubectl create -f -
 	kubectl delete --wait=false awsmachine ` + name + `
 	kubectl delete --wait=false machine ` + machine.Name)
-	l.Expect(l.run(`kubectl get awsmachines,machines -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].kind}'`)).To(Equal("AWSMachine Machine"))
+	l.Expect(l.run(`kubectl get awsmachines,machines -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].kind}'`)).
+		To(Equal("AWSMachine Machine"))
 }
 
 // pausedOnes are the objects of the Cluster with the annotation that the page sets for the time of a repeated move.
 func (l *life) pausedOnes() string {
-	return l.run(`kubectl --kubeconfig "$TO" get machinedeployments,machinesets,machines,machinehealthchecks -o yaml | grep ` + clusterv1.PausedAnnotation + `: || true`)
+	return l.run(
+		`kubectl --kubeconfig "$TO" get machinedeployments,machinesets,machines,machinehealthchecks -o yaml | grep ` +
+			clusterv1.PausedAnnotation + `: || true`,
+	)
 }

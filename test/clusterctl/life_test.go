@@ -150,7 +150,8 @@ func (l *life) quickStart() {
 	l.Expect(l.launches()).To(Equal(2))
 	namespace := &corev1.Namespace{}
 	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Name: "millwright-aws-system"}, namespace)).To(Succeed())
-	l.Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"), "created manually, for the credentials")
+	l.Expect(namespace.Labels).
+		To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"), "created manually, for the credentials")
 }
 
 // anotherCloud takes another provider from credentials to Running machines, and deletes the Cluster.

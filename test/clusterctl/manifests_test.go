@@ -176,7 +176,8 @@ func (i *installation) oneNamespace() {
 	}
 	i.Expect(len(owner)).To(BeNumerically(">", 40))
 	accounts := &corev1.ServiceAccountList{}
-	i.Expect(i.client.List(i.t.Context(), accounts, client.InNamespace("together"), client.HasLabels{clusterv1.ProviderNameLabel})).To(Succeed())
+	i.Expect(i.client.List(i.t.Context(), accounts, client.InNamespace("together"), client.HasLabels{clusterv1.ProviderNameLabel})).
+		To(Succeed())
 	i.Expect(accounts.Items).To(HaveLen(len(components)))
 }
 

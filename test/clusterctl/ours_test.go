@@ -36,7 +36,8 @@ func (l *life) ours(cluster *sandbox.Cluster) []string {
 			item := &list.Items[i]
 			_, labelled := item.Labels["cluster.x-k8s.io/provider"]
 			named := strings.Contains(item.Name, "millwright") || strings.HasSuffix(item.Name, ".cluster.x-k8s.io") || item.Name == "machines"
-			if (labelled || named) && item.Name != "providers.clusterctl.cluster.x-k8s.io" && (kind.Kind != "ServiceAccount" || item.Namespace == "kube-system") {
+			if (labelled || named) && item.Name != "providers.clusterctl.cluster.x-k8s.io" &&
+				(kind.Kind != "ServiceAccount" || item.Namespace == "kube-system") {
 				left = append(left, kind.Kind+" "+item.Namespace+"/"+item.Name)
 			}
 		}

@@ -65,7 +65,8 @@ func (i *installation) components() {
 		documents := i.documents(i.kustomize("resources: [%CONFIG%/" + base + "]\ncomponents:\n" + strings.Join(all, "\n")))
 		name := "millwright-" + filepath.Base(base)
 		monitor := documents["ServiceMonitor "+name]
-		i.Expect(monitor).To(And(ContainSubstring("app.kubernetes.io/name: "+name), ContainSubstring("port: metrics")), "its kind is Prometheus's")
+		i.Expect(monitor).
+			To(And(ContainSubstring("app.kubernetes.io/name: "+name), ContainSubstring("port: metrics")), "its kind is Prometheus's")
 		delete(documents, "ServiceMonitor "+name)
 		for _, kind := range []string{"PodDisruptionBudget", "NetworkPolicy", "Service"} {
 			i.Expect(documents).To(HaveKey(kind+" "+name), base)
@@ -114,7 +115,8 @@ func (i *installation) whatComponentsDo(base string, documents map[string]string
 	}
 	i.Expect(ports).To(HaveKey("metrics"))
 	i.Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Name", "metrics"), HaveField("TargetPort", intstr.FromString("metrics")))))
-	for _, selector := range []map[string]string{budget.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels, service.Spec.Selector} {
+	for _, selector := range []map[string]string{budget.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels,
+		service.Spec.Selector} {
 		i.Expect(labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels))).To(BeTrue(), "%s: %v", base, selector)
 	}
 	i.Expect(policy.Spec.PolicyTypes).To(Equal([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}), "what goes out is not limited")
@@ -131,7 +133,11 @@ func (i *installation) whatComponentsDo(base string, documents map[string]string
 
 // secondCore shares no object with the first one but its kinds, which it leaves out.
 func (i *installation) secondCore() {
-	first, second := i.documents(i.kustomize("resources: [%CONFIG%/core]")), i.documents(i.kustomize("resources: [%CONFIG%/overlays/second-core]"))
+	first, second := i.documents(
+		i.kustomize("resources: [%CONFIG%/core]"),
+	), i.documents(
+		i.kustomize("resources: [%CONFIG%/overlays/second-core]"),
+	)
 	for name, document := range second {
 		i.Expect(first).NotTo(HaveKey(name))
 		if strings.HasPrefix(name, "ClusterRole") || strings.HasPrefix(name, "Namespace") {

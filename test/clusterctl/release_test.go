@@ -38,7 +38,8 @@ func (r *releaser) files(dir string) []string {
 func TestReleaseOverAnothersDirectory(t *testing.T) {
 	r := newReleaser(t)
 	for _, theirs := range []string{
-		"clusterctl.yaml", "images/v0.1.0/photo", "target/v0.1.0/x", "cluster-api/v0.1.0/core-components.yaml", "infrastructure-millwright-aws/v0.1.0/x",
+		"clusterctl.yaml", "images/v0.1.0/photo", "target/v0.1.0/x", "cluster-api/v0.1.0/core-components.yaml",
+		"infrastructure-millwright-aws/v0.1.0/x",
 	} {
 		dir := strings.Split(theirs, "/")[0] + ".foreign"
 		r.write(filepath.Join(dir, theirs), "theirs\n")
@@ -57,7 +58,9 @@ func TestReleaseOverAnothersDirectory(t *testing.T) {
 	r.write("shared/target/v0.1.0/of-an-earlier-run", "")
 	r.run(r.command + `v0.1.0 "$PWD/shared"`)
 	r.Expect(r.files("shared")).To(Equal(before), "again, in a directory of releases")
-	r.Expect(before).To(ContainElements("shared/cluster-api/v1.14.2/core-components.yaml", "shared/images/photo", "shared/target/v0.1.0/target-components.yaml"))
+	r.Expect(before).
+		To(ContainElements("shared/cluster-api/v1.14.2/core-components.yaml", "shared/images/photo",
+			"shared/target/v0.1.0/target-components.yaml"))
 }
 
 // TestReleaseThatIsInterrupted leaves no version that clusterctl would use as the latest, and changes nothing of the existing ones.
@@ -72,7 +75,8 @@ func TestReleaseThatIsInterrupted(t *testing.T) {
 		_, err := r.try(`PATH="$PWD/interrupted:$PATH" ` + r.command + version + ` "$PWD/releases"`)
 		r.Expect(err).To(HaveOccurred())
 	}
-	r.Expect(r.run(`find releases -path '*/v0.2.0*' -not -path 'releases/.*'`)).To(BeEmpty(), "clusterctl takes the directory with the highest version")
+	r.Expect(r.run(`find releases -path '*/v0.2.0*' -not -path 'releases/.*'`)).
+		To(BeEmpty(), "clusterctl takes the directory with the highest version")
 	r.run(`cd releases && sha256sum --quiet -c checksums-v0.1.0.txt`) // What was there is whole until it is replaced.
 	r.run(r.command + `v0.2.0 "$PWD/releases"`)
 	r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring("\n."), "nothing is left of what was interrupted")
@@ -150,5 +154,7 @@ func TestChecksumsAreOfTheRelease(t *testing.T) {
 	r.run(strings.TrimSuffix(strings.Fields(r.command)[0], "release.sh") + `checksums.sh v0.1.0 "$PWD/releases"`)
 	list := r.run("cat releases/checksums-v0.1.0.txt")
 	r.Expect(list).NotTo(Or(ContainSubstring("theirs"), ContainSubstring("v1.20.0")))
-	r.Expect(list).To(And(ContainSubstring("./clusterctl.yaml"), ContainSubstring("./cert-manager/v0.0.1/cert-manager.yaml"), ContainSubstring("./release-notes-v0.1.0.md")))
+	r.Expect(list).
+		To(And(ContainSubstring("./clusterctl.yaml"), ContainSubstring("./cert-manager/v0.0.1/cert-manager.yaml"),
+			ContainSubstring("./release-notes-v0.1.0.md")))
 }

@@ -40,7 +40,8 @@ func TestRepeatedReleaseThatIsKilled(t *testing.T) {
 			r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring(".release-"), "nothing is left")
 			if _, err := r.try("grep -rqF ':other' releases"); err == nil {
 				replaced++
-				r.Expect(r.run(`find releases -path '*v0.1.0*' -name '*components*.yaml' | xargs grep -LF ':other'`)).To(BeEmpty(), "call %d, %s", call, when)
+				r.Expect(r.run(`find releases -path '*v0.1.0*' -name '*components*.yaml' | xargs grep -LF ':other'`)).
+					To(BeEmpty(), "call %d, %s", call, when)
 				r.Expect(r.files("releases")).NotTo(ContainElement("releases/images/v0.1.0"))
 				continue
 			}

@@ -32,8 +32,10 @@ func TestSecondCore(t *testing.T) {
 	l.Expect(err).NotTo(HaveOccurred())
 	l.write("target.kubeconfig", string(kubeconfig))
 	for cluster, namespace := range map[string]string{"name": "team-b", "elsewhere": "default"} {
-		l.run(`kubectl -n ` + namespace + ` create secret generic ` + cluster + `-kubeconfig --type cluster.x-k8s.io/secret --from-file=value=target.kubeconfig
-			kubectl -n ` + namespace + ` label secret ` + cluster + `-kubeconfig cluster.x-k8s.io/cluster-name=` + cluster)
+		l.run(
+			`kubectl -n ` + namespace + ` create secret generic ` + cluster + `-kubeconfig --type cluster.x-k8s.io/secret --from-file=value=target.kubeconfig
+			kubectl -n ` + namespace + ` label secret ` + cluster + `-kubeconfig cluster.x-k8s.io/cluster-name=` + cluster,
+		)
 	}
 	l.write("workers.yaml", strings.ReplaceAll(shootWorkers, shoot, "team-b"))
 	l.run(`kubectl apply -f workers.yaml`)

@@ -177,7 +177,9 @@ func (l *life) identitiesAreNotUsed() {
 	l.write("tenants.yaml", identityOfTheSeed+"---\n"+workers)
 	l.run(`kubectl apply -f tenants.yaml`)
 	l.Eventually(func() string {
-		return l.run(`kubectl -n ` + shoot + ` get awsmachines -l pool=tenants -o jsonpath='{.items[*].status.conditions[?(@.type=="Ready")].message}'`)
+		return l.run(
+			`kubectl -n ` + shoot + ` get awsmachines -l pool=tenants -o jsonpath='{.items[*].status.conditions[?(@.type=="Ready")].message}'`,
+		)
 	}).Should(ContainSubstring("this provider uses none (--without-identities)"))
 	l.Expect(l.launches()).To(Equal(launched))
 	l.Expect(l.run(`kubectl get awsidentity seed -o jsonpath='{.metadata.finalizers}{.status}'`)).To(BeEmpty())

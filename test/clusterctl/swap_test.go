@@ -68,7 +68,9 @@ func TestSwapTheCore(t *testing.T) {
 	s.grown(3, nodes)
 
 	// As clusterctl leaves it: an apply by another field manager does not remove the annotation.
-	s.run(`kubectl annotate crd --field-manager clusterctl --overwrite -l cluster.x-k8s.io/provider=cluster-api cert-manager.io/inject-ca-from=capi-system/capi-serving-cert`)
+	s.run(
+		`kubectl annotate crd --field-manager clusterctl --overwrite -l cluster.x-k8s.io/provider=cluster-api cert-manager.io/inject-ca-from=capi-system/capi-serving-cert`,
+	)
 	nodes = s.nodes()
 	s.page("swap-the-core.md", "To Millwright")
 	s.Expect(s.hosts[s.from].Programs()).NotTo(ContainElement(ContainSubstring("cluster-api-controller")))
@@ -115,7 +117,9 @@ func (s *swap) served(certificate string) {
 		}
 		output, err := s.try(`kubectl get machines.v1beta1.cluster.x-k8s.io -o name`)
 		g.Expect(err).NotTo(HaveOccurred(), "conversion: %s", output)
-		output, err = s.try(`kubectl patch machinedeployment ` + deployment + ` --type merge -p '{"spec":{"selector":{"matchLabels":{"none":"matches"}}}}'`)
+		output, err = s.try(
+			`kubectl patch machinedeployment ` + deployment + ` --type merge -p '{"spec":{"selector":{"matchLabels":{"none":"matches"}}}}'`,
+		)
 		g.Expect(err).To(HaveOccurred())
 		g.Expect(output).To(And(ContainSubstring("spec."), MatchRegexp("(?i)selector|immutable"), Not(ContainSubstring("x509"))))
 	}).Should(Succeed())
@@ -147,7 +151,9 @@ func (s *swap) renewed() {
 
 // coreOfUpstream is the manifest of Cluster API's core, rendered from its module with the variables' defaults.
 func (s *swap) coreOfUpstream() string {
-	s.run(`kubectl kustomize "` + s.module + `/core/config/default" >capi.template && clusterctl generate yaml --from capi.template >capi.yaml`)
+	s.run(
+		`kubectl kustomize "` + s.module + `/core/config/default" >capi.template && clusterctl generate yaml --from capi.template >capi.yaml`,
+	)
 	content, err := os.ReadFile(filepath.Join(s.dir, "capi.yaml"))
 	s.Expect(err).NotTo(HaveOccurred())
 	// A process outside of a container finds the certificate by the flag, and no namespace for its lease.
@@ -163,7 +169,8 @@ func (s *swap) grown(to int, nodes []string) {
 	s.t.Helper()
 	began := time.Now()
 	s.run(`kubectl scale machinedeployment ` + deployment + ` --replicas ` + string(rune('0'+to)))
-	s.Eventually(func() []clusterv1.Machine { return s.machines(s.from) }).Should(And(HaveLen(to), HaveEach(HaveField("Status.Phase", "Running"))))
+	s.Eventually(func() []clusterv1.Machine { return s.machines(s.from) }).
+		Should(And(HaveLen(to), HaveEach(HaveField("Status.Phase", "Running"))))
 	after := s.nodes()
 	s.Expect(after).To(HaveLen(to))
 	for _, node := range nodes {

@@ -61,7 +61,8 @@ func (i *installation) templatesOfAllClouds() {
 			i := &installation{i.WithT, &mine, i.client}
 			template, err := os.ReadFile(filepath.Join(i.dir, "out", "release", "infrastructure-millwright-"+cloud, "v0.1.0", flavour.file))
 			i.Expect(err).NotTo(HaveOccurred())
-			generate := `clusterctl generate cluster c-` + cloud + flavour.name + ` -n default --infrastructure millwright-` + cloud + `:v0.1.0 --flavor "` + flavour.name +
+			generate := `clusterctl generate cluster c-` + cloud + flavour.name + ` -n default --infrastructure millwright-` + cloud +
+				`:v0.1.0 --flavor "` + flavour.name +
 				`" --kubernetes-version v1.36.3`
 			names := found(described, string(template))
 			own := []string{"CLUSTER_NAME", "NAMESPACE", "KUBERNETES_VERSION", "WORKER_MACHINE_COUNT"}

@@ -51,8 +51,8 @@ poll: 100ms
 cleanup: 60s
 `
 
-// TestBootstrapKubeadm: Cluster API's bootstrap provider, built from its module, with its conversion and admission, keeps every rule but for
-// those findings, under both versions of the contract.
+// TestBootstrapKubeadm: Cluster API's bootstrap provider, built from its module, with its conversion and admission, keeps every rule but
+// for those findings, under both versions of the contract.
 func TestBootstrapKubeadm(t *testing.T) {
 	if !*upstreamFlag {
 		t.Skip("takes minutes of building: make conformance-bootstrap")

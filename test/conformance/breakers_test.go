@@ -54,7 +54,8 @@ func machineMutants() map[rules.ID]mutant {
 	return map[rules.ID]mutant{
 		"CO-001": breaks(seeing(infraMachines, func(o fields) {
 			unstructured.RemoveNestedField(o, "status", "ready")
-		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-009", "CO-010", "CO-015", "CO-046", "CO-049", "CO-054", "CO-055"),
+		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-009", "CO-010", "CO-015", "CO-046", "CO-049",
+			"CO-054", "CO-055"),
 		"CO-002": breaks(breaker{see: func(_ *proxy, c call, _ string, o fields) bool {
 			if at(o, "status", "ready") == true && c.group != core.OlderGroup {
 				put(o, true, "status", "initialization", "provisioned")
@@ -250,7 +251,11 @@ func hostileMutants() map[rules.ID]mutant {
 			return true
 		}, write: func(p *proxy, c call, content fields) {
 			// What the core corrects stays as it is.
-			if first, twin := strings.CutSuffix(c.name, "-twin"); twin && c.plural == "machines" && c.subresource == "status" && p.did(c.name+" has "+first) {
+			if first, twin := strings.CutSuffix(
+				c.name,
+				"-twin",
+			); twin && c.plural == "machines" && c.subresource == "status" &&
+				p.did(c.name+" has "+first) {
 				unstructured.RemoveNestedField(content, "status", "nodeRef")
 				put(content, first, "status", "nodeRef", "name")
 			}

@@ -105,7 +105,10 @@ func mislabelling(plural string) breaker {
 		}
 	}
 	const right, wrong = "cluster.x-k8s.io/cluster-name", "broken/cluster-name"
-	return both(writing("PATCH", plural, func(o fields) { rename(o, right, wrong) }), seeing(plural, func(o fields) { rename(o, wrong, right) }))
+	return both(
+		writing("PATCH", plural, func(o fields) { rename(o, right, wrong) }),
+		seeing(plural, func(o fields) { rename(o, wrong, right) }),
+	)
 }
 
 func both(writes, sees breaker) breaker { return breaker{write: writes.write, see: sees.see} }

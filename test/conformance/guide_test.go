@@ -26,7 +26,13 @@ func TestTheGuideOnACore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := cores.BuildProgram(t.Context(), root, filepath.Join(dir, "conformance"), "./contracts/conformance/cmd/conformance", t.Output()); err != nil {
+	if _, _, err := cores.BuildProgram(
+		t.Context(),
+		root,
+		filepath.Join(dir, "conformance"),
+		"./contracts/conformance/cmd/conformance",
+		t.Output(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
@@ -36,7 +42,11 @@ func TestTheGuideOnACore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	running, err := cores.Start(context.WithoutCancel(t.Context()), program, cores.Options{Kubeconfig: filepath.Join(dir, "kubeconfig"), Dir: dir})
+	running, err := cores.Start(
+		context.WithoutCancel(t.Context()),
+		program,
+		cores.Options{Kubeconfig: filepath.Join(dir, "kubeconfig"), Dir: dir},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func TestAnInterruptedRunReportsWhatIsLeft(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ended with %v", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "conformance.millwright.dev/run=") || !strings.Contains(err.Error(), "the namespace stays") {
+	if err == nil || !strings.Contains(err.Error(), "conformance.millwright.dev/run=") ||
+		!strings.Contains(err.Error(), "the namespace stays") {
 		t.Errorf("%v does not say what is left", err)
 	}
 }

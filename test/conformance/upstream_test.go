@@ -56,7 +56,13 @@ func TestCoresSideBySide(t *testing.T) {
 	}
 	results = judge(t, upstream, 30*time.Second, 3*time.Second)
 	keeps(t, results, upstreamFindings)
-	save(t, "make conformance-cores", conformance.CoreProfile, report.Implementation{Name: "core-cluster-api", Version: upstream.Version}, results)
+	save(
+		t,
+		"make conformance-cores",
+		conformance.CoreProfile,
+		report.Implementation{Name: "core-cluster-api", Version: upstream.Version},
+		results,
+	)
 }
 
 // upstreamFindings are the rules that Cluster API's core does not keep, as docs/conformance/cores.md says.

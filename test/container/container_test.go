@@ -40,7 +40,13 @@ func TestWhatAContainerMayDo(t *testing.T) {
 	data := t.TempDir()
 	g.Expect(os.WriteFile(filepath.Join(data, "token"), []byte("secret"), 0o600)).To(Succeed())
 	spec, err := image.Command(
-		filepath.Join(root, "bin", "container"), &corev1.Container{SecurityContext: deployed(), Args: []string{"-a"}}, Mount{From: data, To: "/data"},
+		filepath.Join(
+			root,
+			"bin",
+			"container",
+		),
+		&corev1.Container{SecurityContext: deployed(), Args: []string{"-a"}},
+		Mount{From: data, To: "/data"},
 		Mount{From: t.TempDir(), To: "/volume", Writable: true},
 	)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -36,8 +36,8 @@ func TestAnnotationsPageIsComplete(t *testing.T) {
 	g.Expect(checked).To(BeNumerically(">", 20))
 }
 
-// TestAnnotationsPageHasWhatTheCodeHas: each annotation and label that the code knows is on the page, in a command or in the table of those that
-// users do not set, which explains each, and has none that is in no code.
+// TestAnnotationsPageHasWhatTheCodeHas: each annotation and label that the code knows is on the page, in a command or in the table of
+// those that users do not set, which explains each, and has none that is in no code.
 func TestAnnotationsPageHasWhatTheCodeHas(t *testing.T) {
 	g := NewWithT(t)
 	const others = "Read only"

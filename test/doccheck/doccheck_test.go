@@ -45,7 +45,8 @@ func TestCompareLooksBothWays(t *testing.T) {
 	doccheck.Compare(r, p, "reasons", []string{"A", "B"}, []string{"B", "A"})
 	g.Expect(r.reports).To(BeEmpty())
 	doccheck.Compare(r, p, "reasons", []string{"A", "Old"}, []string{"A", "New"})
-	g.Expect(r.reports).To(ConsistOf(ContainSubstring("does not have: Old"), ContainSubstring("does not document these reasons of the code: New")))
+	g.Expect(r.reports).
+		To(ConsistOf(ContainSubstring("does not have: Old"), ContainSubstring("does not document these reasons of the code: New")))
 }
 
 func TestExamples(t *testing.T) {

@@ -61,7 +61,8 @@ func TestIndex(t *testing.T) {
 func TestFilesAreFound(t *testing.T) {
 	g := NewWithT(t)
 	r := &recorder{TB: t}
-	doccheck.Parse("test/doccheck/x.md", []byte("`files.go`, `links.go`, `test/doccheck/page.go`, `core.go/x`, `go test`, `a.yaml`")).CheckFiles(r)
+	doccheck.Parse("test/doccheck/x.md", []byte("`files.go`, `links.go`, `test/doccheck/page.go`, `core.go/x`, `go test`, `a.yaml`")).
+		CheckFiles(r)
 	g.Expect(r.reports).To(BeEmpty())
 	doccheck.Parse("test/doccheck/x.md", []byte("`core/page.go` and `nowhere.go`")).CheckFiles(r)
 	g.Expect(r.reports).To(ConsistOf(ContainSubstring("core/page.go"), ContainSubstring("nowhere.go")))
@@ -77,5 +78,6 @@ func TestDeclarationsAreFound(t *testing.T) {
 	g.Expect(r.reports).To(BeEmpty())
 	doccheck.Parse("x.md", []byte(table+
 		"| A | `test/doccheck/page.go` | `Page.Nothing` |\n| B | | `Read` |\n| C | `nowhere.go` | `Read` |\n")).CheckDeclarations(r, "Index")
-	g.Expect(r.reports).To(ConsistOf(ContainSubstring("does not declare Page.Nothing"), ContainSubstring(`"B"`), ContainSubstring("nowhere.go")))
+	g.Expect(r.reports).
+		To(ConsistOf(ContainSubstring("does not declare Page.Nothing"), ContainSubstring(`"B"`), ContainSubstring("nowhere.go")))
 }

@@ -40,7 +40,8 @@ func TestMetrics(t *testing.T) {
 	g.Expect(len(coded)).To(BeNumerically(">", 30))
 	page := doccheck.Read(t, "docs/reference/metrics.md")
 	var documented []string
-	for _, heading := range []string{"All managers", "Providers", "Orphans", "Health of Machines", "Target clusters", "Remediation", "CloudConfig"} {
+	for _, heading := range []string{"All managers", "Providers", "Orphans", "Health of Machines", "Target clusters", "Remediation",
+		"CloudConfig"} {
 		documented = append(documented, page.Keys(t, heading, "Metric")...)
 	}
 	doccheck.Compare(t, page, "metrics", documented, coded)

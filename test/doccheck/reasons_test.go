@@ -28,7 +28,8 @@ var reasonArguments = map[string]int{
 func TestReasonsOfControllers(t *testing.T) {
 	g := NewWithT(t)
 	directories := controllers(t)
-	g.Expect(directories).To(ContainElements("core/machine", "core/safety/freeze", "bootstrap/cloudconfig/approval", "providers/driver/inframachine"))
+	g.Expect(directories).
+		To(ContainElements("core/machine", "core/safety/freeze", "bootstrap/cloudconfig/approval", "providers/driver/inframachine"))
 	for _, directory := range directories {
 		literals := slices.DeleteFunc(doccheck.Literals(t, directory, reasonArguments), func(s string) bool { return s == "" })
 		g.Expect(literals).To(BeEmpty(), "reasons that are no constants in "+directory)

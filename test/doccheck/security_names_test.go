@@ -26,7 +26,8 @@ func TestSecurityTableHasEachKey(t *testing.T) {
 	// The page may leave out a domain that it has just named.
 	keys := doccheck.Constants(t, func(name string) bool {
 		return strings.Contains(name, "Annotation") || strings.Contains(name, "Label")
-	}, "core/machine", "core/machineset", "core/machinedeployment", "core/machines", "core/cluster", "core/drain", "core/remote", "core/external", "contracts/controller/predicates", "contracts/controller/paused")
+	}, "core/machine", "core/machineset", "core/machinedeployment", "core/machines", "core/cluster", "core/drain", "core/remote",
+		"core/external", "contracts/controller/predicates", "contracts/controller/paused")
 	g.Expect(len(keys)).To(BeNumerically(">", 30))
 	for _, key := range keys {
 		_, name, _ := strings.Cut(key, "/")

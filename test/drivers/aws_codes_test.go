@@ -20,7 +20,13 @@ var awsCodes = map[driver.Class][]string{
 	driver.ClassUnresolved: {
 		"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound", "InvalidKeyPair.NotFound",
 	},
-	driver.ClassTerminal: {"InvalidAMIID.Malformed", "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "OperationNotPermitted"},
-	driver.ClassRefused:  {"SomethingNew"},
-	driver.ClassUnknown:  {"InternalError", "ServiceUnavailable"},
+	driver.ClassTerminal: {
+		"InvalidAMIID.Malformed",
+		"InvalidParameter",
+		"InvalidParameterValue",
+		"InvalidParameterCombination",
+		"OperationNotPermitted",
+	},
+	driver.ClassRefused: {"SomethingNew"},
+	driver.ClassUnknown: {"InternalError", "ServiceUnavailable"},
 }

@@ -96,7 +96,12 @@ func openAWS() *drivertest.Cloud[*infrav1.AWSMachine] {
 		TakeBack: func(r drivertest.Resource) { _ = s.Interrupt(last(r.ID)) },
 		Stop:     func(r drivertest.Resource) { _ = s.Stop(last(r.ID)) },
 		Forged: func(valid string) []string {
-			return []string{"aws:///us-east-1a/i-00000000000000000", "aws:///us-west-2a/" + last(valid), "aws:///us-east-1a/" + last(valid) + "0", "aws:///"}
+			return []string{
+				"aws:///us-east-1a/i-00000000000000000",
+				"aws:///us-west-2a/" + last(valid),
+				"aws:///us-east-1a/" + last(valid) + "0",
+				"aws:///",
+			}
 		},
 	}
 }

@@ -40,7 +40,11 @@ func openAzure() *drivertest.Cloud[*infrav1.AzureMachine] {
 	tokens := &credentials{prefix: "token", accept: func(token string) { s.SetTokens(token) }}
 	tokens.rotate()
 	codes := map[driver.Class]simulator.APIError{
-		driver.ClassCapacity: {Code: "AllocationFailed", Status: http.StatusConflict}, driver.ClassQuota: {Code: "QuotaExceeded", Status: http.StatusConflict},
+		driver.ClassCapacity: {
+			Code:   "AllocationFailed",
+			Status: http.StatusConflict,
+		},
+		driver.ClassQuota:      {Code: "QuotaExceeded", Status: http.StatusConflict},
 		driver.ClassThrottle:   {Code: "TooManyRequests", Status: http.StatusTooManyRequests, RetryAfter: 10 * time.Second},
 		driver.ClassAuth:       {Code: "AuthorizationFailed", Status: http.StatusForbidden},
 		driver.ClassUnresolved: {Code: "InvalidResourceReference", Status: http.StatusBadRequest},
@@ -124,7 +128,8 @@ func azureCall(r *http.Request, _ []byte) string {
 	if path[at] == "instanceview" {
 		return "VirtualMachines_InstanceView"
 	}
-	verb := map[string]string{http.MethodPut: "CreateOrUpdate", http.MethodDelete: "Delete", http.MethodGet: "Get", http.MethodPatch: "Update"}[r.Method]
+	verb := map[string]string{http.MethodPut: "CreateOrUpdate", http.MethodDelete: "Delete", http.MethodGet: "Get",
+		http.MethodPatch: "Update"}[r.Method]
 	return azureKinds[path[at-1]] + "_" + verb
 }
 
@@ -150,7 +155,12 @@ func azureResources(s *arm.Server) (all []drivertest.Resource) {
 	for _, r := range s.Resources() {
 		one := drivertest.Resource{ID: r.Kind + " " + r.Name, OwnerUID: types.UID(r.Tags[instance.TagOwnerUID])}
 		if r.Kind == "virtualMachines" {
-			one.Machine, one.ID = true, "azure://"+strings.Replace(r.ID, "/resourceGroups/"+arm.DefaultGroup, "/resourceGroups/"+strings.ToLower(arm.DefaultGroup), 1)
+			one.Machine, one.ID = true, "azure://"+strings.Replace(
+				r.ID,
+				"/resourceGroups/"+arm.DefaultGroup,
+				"/resourceGroups/"+strings.ToLower(arm.DefaultGroup),
+				1,
+			)
 			one.Running = r.State == "Succeeded" && r.Power == "running"
 		}
 		all = append(all, one)

@@ -46,7 +46,8 @@ func TestCallsPerMachine(t *testing.T) {
 				test.rest *= fewer
 			}
 			g.Expect(float64(rest)/float64(machines)).To(BeNumerically("<=", test.rest), "calls per Machine beside launch and deletion")
-			g.Expect(drivertest.Sum(figures.Idle, func(string) bool { return true })).To(BeNumerically("<=", 150), "calls in half an hour, for all Machines")
+			g.Expect(drivertest.Sum(figures.Idle, func(string) bool { return true })).
+				To(BeNumerically("<=", 150), "calls in half an hour, for all Machines")
 		})
 	}
 }

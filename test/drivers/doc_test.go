@@ -1,5 +1,5 @@
-// Package drivers runs the suite for providers (providers/driver/drivertest) on all of this project's drivers: AWS, Azure, GCP and the example, each
-// with its own SDK or client against the simulator of its cloud.
+// Package drivers runs the suite for providers (providers/driver/drivertest) on all of this project's drivers: AWS, Azure, GCP and the
+// example, each with its own SDK or client against the simulator of its cloud.
 package drivers
 
 import (
@@ -61,6 +61,8 @@ func refuser(front *simulator.Front, codes map[driver.Class]simulator.APIError) 
 // failLater has launches fail after they were accepted.
 func failLater(front *simulator.Front, launch, code string) func(int) {
 	return func(launches int) {
-		front.AddFault(simulator.Fault{Action: launch, Count: launches, LaunchFailure: &simulator.Failure{Code: code, Message: drivertest.Because}})
+		front.AddFault(
+			simulator.Fault{Action: launch, Count: launches, LaunchFailure: &simulator.Failure{Code: code, Message: drivertest.Because}},
+		)
 	}
 }

@@ -42,10 +42,23 @@ var exampleCodes = map[driver.Class]struct {
 	code   string
 	status int
 }{
-	driver.ClassCapacity: {cloud.CodeZoneExhausted, http.StatusServiceUnavailable}, driver.ClassQuota: {cloud.CodeQuotaExceeded, http.StatusForbidden},
-	driver.ClassThrottle: {cloud.CodeRateLimited, http.StatusTooManyRequests}, driver.ClassAuth: {cloud.CodePermissionDenied, http.StatusForbidden},
-	driver.ClassUnresolved: {cloud.CodeImageNotFound, http.StatusBadRequest}, driver.ClassTerminal: {cloud.CodeInvalidArgument, http.StatusBadRequest},
-	driver.ClassRefused: {"something_new", http.StatusBadRequest}, driver.ClassUnknown: {cloud.CodeInternal, http.StatusInternalServerError},
+	driver.ClassCapacity: {
+		cloud.CodeZoneExhausted,
+		http.StatusServiceUnavailable,
+	},
+	driver.ClassQuota: {cloud.CodeQuotaExceeded, http.StatusForbidden},
+	driver.ClassThrottle: {
+		cloud.CodeRateLimited,
+		http.StatusTooManyRequests,
+	},
+	driver.ClassAuth: {cloud.CodePermissionDenied, http.StatusForbidden},
+	driver.ClassUnresolved: {
+		cloud.CodeImageNotFound,
+		http.StatusBadRequest,
+	},
+	driver.ClassTerminal: {cloud.CodeInvalidArgument, http.StatusBadRequest},
+	driver.ClassRefused:  {"something_new", http.StatusBadRequest},
+	driver.ClassUnknown:  {cloud.CodeInternal, http.StatusInternalServerError},
 }
 
 func openExample() *drivertest.Cloud[*examplev1.ExampleMachine] {
@@ -118,14 +131,27 @@ func exampleCall(r *http.Request, _ []byte) string {
 	if len(path) == 3 {
 		return "List" + title(path[2])
 	}
-	verb := map[string]string{http.MethodPut: "Create", http.MethodDelete: "Delete", http.MethodGet: "Get", http.MethodPatch: "Update"}[r.Method]
-	kinds := map[string]string{"machines": "Machine", "disks": "Disk", "interfaces": "Interface", "addresses": "Address", "operations": "Operation"}
+	verb := map[string]string{http.MethodPut: "Create", http.MethodDelete: "Delete", http.MethodGet: "Get",
+		http.MethodPatch: "Update"}[r.Method]
+	kinds := map[string]string{
+		"machines":   "Machine",
+		"disks":      "Disk",
+		"interfaces": "Interface",
+		"addresses":  "Address",
+		"operations": "Operation",
+	}
 	return verb + kinds[path[len(path)-2]]
 }
 
 func exampleObject(name string, w drivertest.ObjectOptions) *examplev1.ExampleMachine {
 	m := &examplev1.ExampleMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	m.Spec = examplev1.ExampleMachineSpec{Account: exampleAccount, Zones: exampleZones[:1], MachineType: exampleTypes[0], Image: "node-v1", Spot: w.Spot}
+	m.Spec = examplev1.ExampleMachineSpec{
+		Account:     exampleAccount,
+		Zones:       exampleZones[:1],
+		MachineType: exampleTypes[0],
+		Image:       "node-v1",
+		Spot:        w.Spot,
+	}
 	if w.AllDomains {
 		m.Spec.Zones = exampleZones[:]
 	}

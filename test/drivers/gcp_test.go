@@ -96,7 +96,13 @@ func openGCP() *drivertest.Cloud[*infrav1.GCPMachine] {
 		TakeBack: inZone(func(zone, name string) { _ = s.Preempt(gcpProject, zone, name) }),
 		Stop:     inZone(func(zone, name string) { _ = s.SetStatus(gcpProject, zone, name, "TERMINATED") }),
 		Forged: func(valid string) []string {
-			return []string{valid + "0", strings.Replace(valid, gcpProject, "images", 1), "gce://" + gcpProject + "/us-central1-b/x", "gce://", "gce:///a/b"}
+			return []string{
+				valid + "0",
+				strings.Replace(valid, gcpProject, "images", 1),
+				"gce://" + gcpProject + "/us-central1-b/x",
+				"gce://",
+				"gce:///a/b",
+			}
 		},
 	}
 }

@@ -220,7 +220,12 @@ func (d *drains) prepareRules(node *corev1.Node) {
 
 func (d *drains) followRules(node *corev1.Node) {
 	d.eventuallyEvicted("front")
-	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "3 pods left", "after them: pods "+d.pod("back").String()+", "+d.pod("middle").String())
+	d.awaitDeleting(
+		node,
+		clusterv1.MachineDeletingDrainingNodeReason,
+		"3 pods left",
+		"after them: pods "+d.pod("back").String()+", "+d.pod("middle").String(),
+	)
 	d.untouched("middle")
 	d.release("front")
 	d.eventuallyEvicted("middle")
@@ -254,7 +259,11 @@ func (d *drains) prepareBlocked(node *corev1.Node) {
 }
 
 func (d *drains) followBlocked(node *corev1.Node) {
-	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "PodDisruptionBudget "+d.pod("blocked").String()+" can never be satisfied")
+	d.awaitDeleting(
+		node,
+		clusterv1.MachineDeletingDrainingNodeReason,
+		"PodDisruptionBudget "+d.pod("blocked").String()+" can never be satisfied",
+	)
 	d.untouched("blocked")
 	began := time.Now()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: "blocked"}}

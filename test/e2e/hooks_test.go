@@ -32,7 +32,13 @@ func TestHooks(t *testing.T) {
 	w.annotateMachine(machine, archiveHook, "archive-operator")
 	w.Expect(w.scenario.Scale(w.ctx, 0)).To(Succeed())
 
-	w.awaitDeleting(machine, clusterv1.MachineDeletingWaitingForPreDrainHookReason, "2 pre-drain hooks", backupHook+" (backup-operator)", detachHook)
+	w.awaitDeleting(
+		machine,
+		clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+		"2 pre-drain hooks",
+		backupHook+" (backup-operator)",
+		detachHook,
+	)
 	w.Expect(w.unschedulable(node)).To(BeFalse(), "nothing is drained before the hooks")
 	w.annotateMachine(machine, backupHook, "")
 	w.awaitDeleting(machine, clusterv1.MachineDeletingWaitingForPreDrainHookReason, "1 pre-drain hook,", detachHook)
@@ -40,7 +46,12 @@ func TestHooks(t *testing.T) {
 	w.annotateMachine(machine, detachHook, "")
 	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
 
-	w.awaitDeleting(machine, clusterv1.MachineDeletingWaitingForPreTerminateHookReason, "1 pre-terminate hook,", archiveHook+" (archive-operator)")
+	w.awaitDeleting(
+		machine,
+		clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+		"1 pre-terminate hook,",
+		archiveHook+" (archive-operator)",
+	)
 	w.Expect(w.unschedulable(node)).To(BeTrue())
 	w.Expect(w.live()).To(HaveKey(instance), "the machine is kept for the hook")
 	w.annotateMachine(machine, archiveHook, "")

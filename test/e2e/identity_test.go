@@ -87,7 +87,12 @@ func (w *world) remove(obj client.Object) {
 
 // nodeOf is what a kubelet registers and reports.
 func nodeOf(name, providerID string) *corev1.Node {
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}
+	ready := corev1.NodeCondition{
+		Type:              corev1.NodeReady,
+		Status:            corev1.ConditionTrue,
+		Reason:            "KubeletReady",
+		LastHeartbeatTime: metav1.Now(),
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.NodeSpec{ProviderID: providerID},

@@ -22,9 +22,9 @@ const silent = 3
 // stillness is how long forbidden changes are watched for.
 const stillness = 5 * time.Second
 
-// TestOutagesWithLosses: Nodes of eight are lost while the cloud's API fails, and then while the target's API server is away for longer than
-// the timeout, after which most report again. The core is killed in the middle of each. In the freeze and its grace nothing is replaced;
-// there are never more replacements in flight than places, and no more are launched than were lost.
+// TestOutagesWithLosses: Nodes of eight are lost while the cloud's API fails, and then while the target's API server is away for longer
+// than the timeout, after which most report again. The core is killed in the middle of each. In the freeze and its grace nothing is
+// replaced; there are never more replacements in flight than places, and no more are launched than were lost.
 func TestOutagesWithLosses(t *testing.T) {
 	w := manyWorld(t, &failing, "outages")
 	l := w.startLosses(8, 2)

@@ -18,8 +18,9 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// TestNodesLost has most of seven Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
-// the middle of each. There are never more replacements in flight than places, all are replaced, and no more are launched than were lost.
+// TestNodesLost has most of seven Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is
+// killed in the middle of each. There are never more replacements in flight than places, all are replaced, and no more are launched than
+// were lost.
 func TestNodesLost(t *testing.T) {
 	w := manyWorld(t, &failing, "nodes-lost")
 	l := w.startLosses(7, 2)

@@ -123,7 +123,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// longTempDir has all tests run with a TMPDIR of more than 60 characters, as some computers have it: the sockets of kubelets must have room.
+// longTempDir has all tests run with a TMPDIR of more than 60 characters, as some computers have it: the sockets of kubelets must have
+// room.
 func longTempDir() (remove func(), err error) {
 	top, err := os.MkdirTemp("", "millwright-e2e-")
 	if err != nil {

@@ -21,8 +21,9 @@ const manyGrace = 10 * time.Second
 // manyWait is how long a step that replaces many machines may take.
 const manyWait = 5 * time.Minute
 
-// manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes and runs
-// their pods. Everything in it is deleted when the test ends. Those about rollouts and scaling are in one row, those about failures in another.
+// manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes
+// and runs their pods. Everything in it is deleted when the test ends. Those about rollouts and scaling are in one row, those about
+// failures in another.
 func manyWorld(t *testing.T, r *row, namespace string) *world {
 	t.Helper()
 	name, args := "rolling", []string{"--remote-connection-grace-period=5s"} // TestTargetCluster has it reported soon.

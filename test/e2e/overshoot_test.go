@@ -160,7 +160,11 @@ func (w *world) keepMachines() (allow func()) {
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Delete},
-			Rule:       admissionv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machines"}},
+			Rule: admissionv1.Rule{
+				APIGroups:   []string{clusterv1.GroupVersion.Group},
+				APIVersions: []string{"*"},
+				Resources:   []string{"machines"},
+			},
 		}}},
 	}
 	policy.Spec.Validations = []admissionv1.Validation{{

@@ -94,7 +94,8 @@ func (w *world) restore(created, deleted *clusterv1.Machine) {
 	w.sandbox.CloudConfig.Kill()
 	w.change(func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](2) })
 	set := &clusterv1.MachineSet{}
-	w.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: created.Labels[clusterv1.MachineSetNameLabel]}, set)).To(Succeed())
+	w.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: created.Labels[clusterv1.MachineSetNameLabel]}, set)).
+		To(Succeed())
 	before := set.DeepCopy()
 	set.Spec.Replicas = ptr.To[int32](2)
 	w.Expect(w.control.Patch(w.ctx, set, client.MergeFrom(before))).To(Succeed())
@@ -141,7 +142,8 @@ func (w *world) awaitAdopted(machine *clusterv1.Machine) {
 	w.awaitEvent("InstanceAdopted", machine.Name)
 	w.Eventually(func(g Gomega) {
 		set := &clusterv1.MachineSet{}
-		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: machine.Labels[clusterv1.MachineSetNameLabel]}, set)).To(Succeed())
+		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: machine.Labels[clusterv1.MachineSetNameLabel]}, set)).
+			To(Succeed())
 		g.Expect(set.Annotations).NotTo(HaveKey("machineset.millwright.dev/adopt"), "the reconcile after the creation removes it from the list")
 	}).Should(Succeed())
 }
@@ -193,7 +195,11 @@ func (w *world) guide(page, section string, values ...string) {
 	script := `kubectl() { "$KUBECTL" --kubeconfig "$CONTROL" --namespace "$NAMESPACE" "$@"; }` + "\n" + commands
 	cmd := exec.CommandContext(w.ctx, "bash", "-euc", script) // our own guide
 	cmd.Env = []string{
-		"PATH=/usr/bin:/bin", "HOME=" + w.t.TempDir(), "KUBECTL=" + w.sandbox.Kubectl(), "CONTROL=" + w.sandbox.Control.KubeconfigPath(), "NAMESPACE=" + w.namespace,
+		"PATH=/usr/bin:/bin",
+		"HOME=" + w.t.TempDir(),
+		"KUBECTL=" + w.sandbox.Kubectl(),
+		"CONTROL=" + w.sandbox.Control.KubeconfigPath(),
+		"NAMESPACE=" + w.namespace,
 	}
 	output, err := cmd.CombinedOutput()
 	w.Expect(err).NotTo(HaveOccurred(), "%s\n%s", commands, output)

@@ -127,12 +127,24 @@ func (w *world) makeMachine(name string) *clusterv1.Machine {
 	configs, infras := &bootstrapv1.CloudConfigTemplate{}, &infrav1.AWSMachineTemplate{}
 	w.Expect(w.control.Get(w.ctx, templateKey(md.Spec.Template.Spec.Bootstrap.ConfigRef.Name), configs)).To(Succeed())
 	w.Expect(w.control.Get(w.ctx, templateKey(md.Spec.Template.Spec.InfrastructureRef.Name), infras)).To(Succeed())
-	object := metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: sandbox.SampleCluster}}
+	object := metav1.ObjectMeta{
+		Namespace: w.namespace,
+		Name:      name,
+		Labels:    map[string]string{clusterv1.ClusterNameLabel: sandbox.SampleCluster},
+	}
 	config := &bootstrapv1.CloudConfig{ObjectMeta: object, Spec: configs.Spec.Template.Spec}
 	infra := &infrav1.AWSMachine{ObjectMeta: object, Spec: infras.Spec.Template.Spec}
 	machine := &clusterv1.Machine{ObjectMeta: object, Spec: clusterv1.MachineSpec{ClusterName: sandbox.SampleCluster}}
-	machine.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "CloudConfig", Name: name}
-	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: name}
+	machine.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: bootstrapv1.GroupVersion.Group,
+		Kind:     "CloudConfig",
+		Name:     name,
+	}
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group,
+		Kind:     "AWSMachine",
+		Name:     name,
+	}
 	for _, made := range []client.Object{config, infra, machine} {
 		w.Expect(w.control.Create(w.ctx, made)).To(Succeed())
 	}

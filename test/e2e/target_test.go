@@ -44,7 +44,12 @@ func TestTargetCluster(t *testing.T) {
 	way.close()
 	w.rotate(way.kubeconfig, "\n")
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: sandbox.SampleCluster}}
-	w.awaitCondition(cluster, cluster.GetConditions, clusterv1.ClusterRemoteConnectionProbeCondition, reports("ProbeFailed", "does not answer"))
+	w.awaitCondition(
+		cluster,
+		cluster.GetConditions,
+		clusterv1.ClusterRemoteConnectionProbeCondition,
+		reports("ProbeFailed", "does not answer"),
+	)
 	deleted := &w.machines()[0]
 	w.Expect(w.control.Delete(w.ctx, deleted)).To(Succeed())
 	w.awaitCondition(deleted, deleted.GetConditions, clusterv1.MachineDeletingCondition, func(c *metav1.Condition) error {
@@ -56,7 +61,8 @@ func TestTargetCluster(t *testing.T) {
 	w.Expect(w.live()).To(HaveKey(filepath.Base(deleted.Spec.ProviderID)), "the machine is kept while it is unknown whether it can be drained")
 	for _, m := range w.machines() {
 		if m.UID != deleted.UID && m.Status.NodeRef.IsDefined() {
-			w.Expect(meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineReadyCondition)).To(BeTrue(), "what was known stays for the grace period")
+			w.Expect(meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineReadyCondition)).
+				To(BeTrue(), "what was known stays for the grace period")
 		}
 	}
 

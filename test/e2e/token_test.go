@@ -66,7 +66,9 @@ func (w *world) awaitTokens(names nodeaccess.Names) (download, join string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		secrets := &corev1.SecretList{}
-		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(nodeaccess.TokenNamespace), client.MatchingLabels{nodeaccess.HashLabel: names.Hash})).To(Succeed())
+		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(nodeaccess.TokenNamespace),
+			client.MatchingLabels{nodeaccess.HashLabel: names.Hash})).
+			To(Succeed())
 		download, join = "", ""
 		for _, s := range secrets.Items {
 			if s.Type != corev1.SecretTypeBootstrapToken {

@@ -23,8 +23,10 @@ func (d *drains) volume(claim string) {
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: attacher, VolumeHandle: claim}},
-			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: d.pods, Name: claim},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: attacher, VolumeHandle: claim},
+			},
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: d.pods, Name: claim},
 		},
 	}
 	d.Expect(d.target.Create(d.ctx, pv)).To(Succeed())
@@ -35,7 +37,11 @@ func (d *drains) attachmentOf(claim, node string) *storagev1.VolumeAttachment {
 	volume := d.namespace + "-" + claim
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: attacher, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: attacher,
+			NodeName: node,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
 	}
 }
 
@@ -87,7 +93,12 @@ func (d *drains) prepareVolumes(node *corev1.Node) {
 func (d *drains) followVolumes(node *corev1.Node) {
 	volume := "PersistentVolume " + d.namespace + "-database is "
 	d.eventuallyEvicted("database")
-	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"detached", "one by one, because of their volumes: pod "+d.pod("archive").String())
+	d.awaitDeleting(
+		node,
+		clusterv1.MachineDeletingDrainingNodeReason,
+		"waiting until "+volume+"detached",
+		"one by one, because of their volumes: pod "+d.pod("archive").String(),
+	)
 	d.untouched("archive")
 	d.detach("database", node.Name)
 	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"attached to another Node")

@@ -144,7 +144,12 @@ func (w *world) identities() map[string]string {
 }
 
 // awaitCondition reads the object until one of its conditions matches.
-func (w *world) awaitCondition(object client.Object, conditions func() []metav1.Condition, name string, match func(*metav1.Condition) error) {
+func (w *world) awaitCondition(
+	object client.Object,
+	conditions func() []metav1.Condition,
+	name string,
+	match func(*metav1.Condition) error,
+) {
 	w.t.Helper()
 	w.Eventually(func() error {
 		if err := w.control.Get(w.ctx, client.ObjectKeyFromObject(object), object); err != nil {

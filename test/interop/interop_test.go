@@ -110,7 +110,8 @@ func TestUpstreamProviders(t *testing.T) {
 			w.running(3, "v1.34.0")
 		}},
 		{"workers are rolled out and scaled", func() {
-			w.patch(&clusterv1.MachineDeployment{ObjectMeta: w.named("workers")}, `{"spec":{"replicas":4,"template":{"spec":{"version":"`+next+`"}}}}`)
+			w.patch(&clusterv1.MachineDeployment{ObjectMeta: w.named("workers")},
+				`{"spec":{"replicas":4,"template":{"spec":{"version":"`+next+`"}}}}`)
 			w.running(4, next)
 		}},
 		{"the control plane is rolled out", w.rollControlPlane},

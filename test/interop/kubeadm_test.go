@@ -23,8 +23,8 @@ import (
 // joined is the Cluster of the template.
 const joined = "joined"
 
-// TestKubeadmFlavour: the template for kubeadm, rendered by clusterctl, becomes user data by Cluster API's own bootstrap provider, and a machine is
-// launched with it. The identity in the target is the one of the samples.
+// TestKubeadmFlavour: the template for kubeadm, rendered by clusterctl, becomes user data by Cluster API's own bootstrap provider, and a
+// machine is launched with it. The identity in the target is the one of the samples.
 func TestKubeadmFlavour(t *testing.T) {
 	if !*upstreamFlag {
 		t.Skip("takes minutes of building: make interop")
@@ -66,7 +66,8 @@ func TestKubeadmFlavour(t *testing.T) {
 		g.Expect(machine.Spec.ProviderID).NotTo(BeEmpty(), "it was launched")
 	}).Should(Succeed())
 	data := &corev1.Secret{}
-	w.Expect(w.client.Get(w.ctx, client.ObjectKey{Namespace: machine.Namespace, Name: *machine.Spec.Bootstrap.DataSecretName}, data)).To(Succeed())
+	w.Expect(w.client.Get(w.ctx, client.ObjectKey{Namespace: machine.Namespace, Name: *machine.Spec.Bootstrap.DataSecretName}, data)).
+		To(Succeed())
 	said := string(data.Data["value"])
 	w.Expect(said).To(HavePrefix("## template: jinja\n#cloud-config"), "cloud-init fills in the Node's name")
 	w.Expect(said).To(And(ContainSubstring("kubeadm join"), ContainSubstring("apiServerEndpoint: "+endpoint.Host), ContainSubstring("sha256:"),
@@ -113,11 +114,27 @@ func (w *world) rendered(t *testing.T, root string, endpoint *url.URL) string {
 		Directory: nestedModule, Module: mainModule, Package: mainModule + "/cmd/clusterctl", Name: "clusterctl",
 	}, t.Output())
 	w.Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(w.ctx, clusterctl, "generate", "yaml", "--from", filepath.Join(root, "config/templates/aws/cluster-template-kubeadm.yaml"))
+	cmd := exec.CommandContext(
+		w.ctx,
+		clusterctl,
+		"generate",
+		"yaml",
+		"--from",
+		filepath.Join(root, "config/templates/aws/cluster-template-kubeadm.yaml"),
+	)
 	cmd.Env = []string{
-		"HOME=" + t.TempDir(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "CLUSTER_NAME=" + joined, "NAMESPACE=default", "KUBERNETES_VERSION=v1.36.3",
-		"WORKER_MACHINE_COUNT=1", "CONTROL_PLANE_HOST=" + endpoint.Hostname(), "CONTROL_PLANE_PORT=" + endpoint.Port(), "AWS_REGION=us-east-1",
-		"AWS_AMI_ID=ami-0a000000000000001", "AWS_SUBNET_ID=subnet-0a000000000000001", "AWS_SECURITY_GROUP_ID=sg-0a000000000000001",
+		"HOME=" + t.TempDir(),
+		"CLUSTERCTL_DISABLE_VERSIONCHECK=true",
+		"CLUSTER_NAME=" + joined,
+		"NAMESPACE=default",
+		"KUBERNETES_VERSION=v1.36.3",
+		"WORKER_MACHINE_COUNT=1",
+		"CONTROL_PLANE_HOST=" + endpoint.Hostname(),
+		"CONTROL_PLANE_PORT=" + endpoint.Port(),
+		"AWS_REGION=us-east-1",
+		"AWS_AMI_ID=ami-0a000000000000001",
+		"AWS_SUBNET_ID=subnet-0a000000000000001",
+		"AWS_SECURITY_GROUP_ID=sg-0a000000000000001",
 	}
 	content, err := cmd.Output()
 	w.Expect(err).NotTo(HaveOccurred())

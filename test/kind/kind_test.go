@@ -84,7 +84,9 @@ func TestImagesInKind(t *testing.T) {
 	}
 	invalid := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "invalid"}}
 	invalid.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"nonsense"}
-	g.Eventually(func() error { return c.Create(ctx, invalid) }).WithTimeout(2 * time.Minute).Should(MatchError(ContainSubstring("admission webhook")))
+	g.Eventually(func() error { return c.Create(ctx, invalid) }).
+		WithTimeout(2 * time.Minute).
+		Should(MatchError(ContainSubstring("admission webhook")))
 }
 
 // documents are the objects of a file in out.

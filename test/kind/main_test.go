@@ -84,7 +84,10 @@ type command struct {
 func (c *command) Run() error {
 	switch {
 	case strings.HasPrefix(c.line, "containerd config dump"):
-		_, err := io.WriteString(c.stdout, "version = 2\n[plugins]\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"overlayfs\"\n")
+		_, err := io.WriteString(
+			c.stdout,
+			"version = 2\n[plugins]\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"overlayfs\"\n",
+		)
 		return err
 	case strings.HasPrefix(c.line, "ctr ") && strings.Contains(c.line, " images import "):
 		content, err := io.ReadAll(c.stdin)
@@ -143,7 +146,8 @@ func TestInterrupted(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	g := NewWithT(t)
 	p := &recorded{names: []string{"a"}, half: true}
-	g.Expect((&options{name: "a", out: io.Discard}).up(t.Context(), p)).To(MatchError(And(ContainSubstring("is incomplete"), ContainSubstring("kind-down"))))
+	g.Expect((&options{name: "a", out: io.Discard}).up(t.Context(), p)).
+		To(MatchError(And(ContainSubstring("is incomplete"), ContainSubstring("kind-down"))))
 	g.Expect(p.calls).To(BeEmpty(), "another process may be creating it now")
 }
 
@@ -151,7 +155,8 @@ func TestIncomplete(t *testing.T) {
 func TestLoad(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	for _, name := range []string{"millwright-core-linux-" + runtime.GOARCH, "millwright-aws-linux-" + runtime.GOARCH, "millwright-core-linux-other"} {
+	for _, name := range []string{"millwright-core-linux-" + runtime.GOARCH, "millwright-aws-linux-" + runtime.GOARCH,
+		"millwright-core-linux-other"} {
 		g.Expect(os.WriteFile(filepath.Join(dir, name+".tar"), []byte(name), 0o600)).To(Succeed())
 	}
 	one, other := &node{}, &node{}

@@ -36,14 +36,38 @@ var ways = []struct {
 	{"pods of controllers", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, []string{"create", "update", "patch"}, nil},
 	{"pods of jobs", "batch", []string{"jobs", "cronjobs"}, []string{"create", "update", "patch"}, nil},
 	{"the kubelet's API", "", []string{"nodes/proxy"}, []string{"get", "create"}, nil},
-	{"what every request passes", "admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-		"mutatingadmissionpolicies", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}, []string{"create", "update", "patch", "delete"}, nil},
-	{"certificates", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}},
+	{
+		"what every request passes",
+		"admissionregistration.k8s.io",
+		[]string{
+			"mutatingwebhookconfigurations",
+			"validatingwebhookconfigurations",
+			"mutatingadmissionpolicies",
+			"validatingadmissionpolicies",
+			"validatingadmissionpolicybindings",
+		},
+		[]string{"create", "update", "patch", "delete"},
+		nil,
+	},
+	{
+		"certificates",
+		"certificates.k8s.io",
+		[]string{"signers"},
+		[]string{"approve", "sign"},
+		[]string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"},
+	},
 	{"API servers of others", "apiregistration.k8s.io", []string{"apiservices"}, []string{"create", "update", "patch"}, nil},
 }
 
 // ownNamespaces hold no account that is more powerful than the one whose rights are checked.
-var ownNamespaces = []string{"millwright-nodes", "millwright-system", "millwright-aws-system", "millwright-azure-system", "millwright-gcp-system", "millwright-cloudconfig-system"}
+var ownNamespaces = []string{
+	"millwright-nodes",
+	"millwright-system",
+	"millwright-aws-system",
+	"millwright-azure-system",
+	"millwright-gcp-system",
+	"millwright-cloudconfig-system",
+}
 
 // accepted are the ways that are open on purpose, by role. Where to close them is in docs/security.md. They are in the management
 // cluster, but for the rights on tokens in target clusters, which a policy closes: see TestAPolicyHoldsTheRightsOnTokens.
@@ -141,7 +165,8 @@ func TestKnownWaysAreFound(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})).To(HaveLen(len(ways)))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"secrets"}, Verbs: []string{"get"}})).To(HaveLen(1))
-	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve"}})).To(HaveLen(1))
+	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve"}})).
+		To(HaveLen(1))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})).To(HaveLen(1))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec"}, Verbs: []string{"get"}})).To(HaveLen(1))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}})).To(BeEmpty())
@@ -155,7 +180,8 @@ func open(rule rbacv1.PolicyRule) []string {
 			!slices.ContainsFunc(way.verbs, func(v string) bool { return holds(rule.Verbs, v) }) {
 			continue
 		}
-		if len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(n string) bool { return !slices.Contains(way.except, n) }) {
+		if len(rule.ResourceNames) > 0 &&
+			!slices.ContainsFunc(rule.ResourceNames, func(n string) bool { return !slices.Contains(way.except, n) }) {
 			continue
 		}
 		names = append(names, way.name)
@@ -215,7 +241,8 @@ func TestWhoMayDeleteMachines(t *testing.T) {
 	var found []string
 	for _, role := range roles(t) {
 		for _, rule := range role.Rules {
-			if holds(rule.APIGroups, "cluster.x-k8s.io") && holds(rule.Resources, "machines") && holds(rule.Verbs, "delete") && !slices.Contains(found, role.Name) {
+			if holds(rule.APIGroups, "cluster.x-k8s.io") && holds(rule.Resources, "machines") && holds(rule.Verbs, "delete") &&
+				!slices.Contains(found, role.Name) {
 				found = append(found, role.Name)
 			}
 		}

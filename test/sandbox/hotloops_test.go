@@ -13,8 +13,14 @@ import (
 func TestHotLoops(t *testing.T) {
 	g := NewWithT(t)
 	line := func(agent, verb, uri string, second, of int) string {
-		return fmt.Sprintf(`{"userAgent":"%s/v1 (linux/amd64)","verb":%q,"requestURI":%q,"requestReceivedTimestamp":"2026-01-01T00:00:%02d.%06dZ"}`+"\n",
-			agent, verb, uri, second, of)
+		return fmt.Sprintf(
+			`{"userAgent":"%s/v1 (linux/amd64)","verb":%q,"requestURI":%q,"requestReceivedTimestamp":"2026-01-01T00:00:%02d.%06dZ"}`+"\n",
+			agent,
+			verb,
+			uri,
+			second,
+			of,
+		)
 	}
 	var content strings.Builder
 	for i := range hotLoop + 5 {

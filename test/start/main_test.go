@@ -142,7 +142,8 @@ func TestStart(t *testing.T) {
 	node := &corev1.Node{}
 	w.Expect(w.sandbox.Target.Client.Get(ctx, client.ObjectKey{Name: machines.Items[0].Status.NodeRef.Name}, node)).To(Succeed())
 	w.Expect(node.Spec.ProviderID).To(Equal(machines.Items[0].Spec.ProviderID))
-	w.Expect(control.Delete(ctx, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: sandbox.SampleCluster}})).To(Succeed())
+	w.Expect(control.Delete(ctx, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: sandbox.SampleCluster}})).
+		To(Succeed())
 	w.Eventually(func() ([]string, error) {
 		live, err := w.sandbox.EC2.LiveInstances(ctx)
 		ids := make([]string, len(live))
@@ -171,12 +172,13 @@ func TestStart(t *testing.T) {
 func (w *world) refusesBesideDeployment() {
 	ctx, control := w.t.Context(), w.sandbox.Control.Client
 	labels := map[string]string{"a": "b"}
-	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: coreNamespace, Name: "millwright-core-manager"}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
-		},
-	}}
+	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: coreNamespace, Name: "millwright-core-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
+		}}
 	there.Name = deploymentName(w)
 	w.Expect(control.Create(ctx, there)).To(Succeed())
 	o, err := parse(w.args, &output{})

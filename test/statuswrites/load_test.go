@@ -39,7 +39,15 @@ func load(t *testing.T, directories ...string) []*program {
 	t.Helper()
 	g := NewWithT(t)
 	testinputs.Repository(t)
-	arguments := []string{"list", "-export", "-deps", "-trimpath", "-buildvcs=false", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \",\"}}"}
+	arguments := []string{
+		"list",
+		"-export",
+		"-deps",
+		"-trimpath",
+		"-buildvcs=false",
+		"-f",
+		"{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \",\"}}",
+	}
 	for _, directory := range directories {
 		arguments = append(arguments, "./"+directory+"/...")
 	}

@@ -130,7 +130,8 @@ func (p *program) otherWrites(uses []use) []string {
 		switch name, persists := strings.CutPrefix(u.of, below); {
 		case persists && slices.Contains([]string{"Object", "Status", "OwnStatus", "Save"}, name):
 			found = append(found, fmt.Sprintf("%s: persist.%s is for contracts/controller: use Save of the scope", u.at, name))
-		case !strings.Contains(u.of, "sigs.k8s.io/controller-runtime/pkg/client.SubResource") || strings.HasSuffix(u.of, ".Get") || strings.HasSuffix(u.of, ").SubResource"):
+		case !strings.Contains(u.of, "sigs.k8s.io/controller-runtime/pkg/client.SubResource") || strings.HasSuffix(u.of, ".Get") ||
+			strings.HasSuffix(u.of, ").SubResource"):
 		case u.call == nil || len(u.call.Args) < 2:
 			found = append(found, fmt.Sprintf("%s: %s must be called where it is named", u.at, u.of))
 		default:

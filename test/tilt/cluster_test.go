@@ -148,7 +148,8 @@ func TestMachinesInTiltsCluster(t *testing.T) {
 	}
 	host, err := s.HostDeployments(s.Control)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Eventually(host.Programs).Should(HaveLen(2+len(clouds)), func() string { _, why := host.Restarts(); return strings.Join(values(why), "\n") })
+	w.Eventually(host.Programs).
+		Should(HaveLen(2+len(clouds)), func() string { _, why := host.Restarts(); return strings.Join(values(why), "\n") })
 
 	w.sample("cluster")
 	for _, cloud := range clouds {

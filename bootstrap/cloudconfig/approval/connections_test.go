@@ -45,7 +45,8 @@ func kubeconfigSecret(kubeconfig []byte) *corev1.Secret {
 
 func (c *Connections) live(t *testing.T, cluster client.ObjectKey) (live client.Client) {
 	t.Helper()
-	NewWithT(t).Eventually(func() (err error) { live, err = c.GetUncachedClient(t.Context(), cluster); return err }).WithTimeout(connecting).Should(Succeed())
+	NewWithT(t).Eventually(func() (err error) { live, err = c.GetUncachedClient(t.Context(), cluster); return err }).WithTimeout(connecting).
+		Should(Succeed())
 	return live
 }
 
@@ -68,8 +69,12 @@ func TestAnAnswerWithoutEndIsCut(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	kubeconfig := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, server.URL)
+	kubeconfig := fmt.Appendf(
+		nil,
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`,
+		server.URL,
+	)
 	connections, key := connect(t, fake.NewClientBuilder().WithScheme(scheme).WithObjects(kubeconfigSecret(kubeconfig)).Build())
 	live := connections.live(t, key)
 
@@ -97,16 +102,22 @@ func TestAConnectionFollowsItsSecret(t *testing.T) {
 		return err == nil && now != first
 	}).WithTimeout(connecting).Should(BeTrue())
 	var after client.Reader
-	g.Eventually(func() (err error) { after, err = connections.GetReader(t.Context(), key); return err }).WithTimeout(connecting).Should(Succeed())
+	g.Eventually(func() (err error) { after, err = connections.GetReader(t.Context(), key); return err }).
+		WithTimeout(connecting).
+		Should(Succeed())
 	g.Expect(after).NotTo(BeIdenticalTo(before))
-	g.Eventually(func() error { return after.List(t.Context(), &certificatesv1.CertificateSigningRequestList{}) }).WithTimeout(connecting).Should(Succeed())
+	g.Eventually(func() error { return after.List(t.Context(), &certificatesv1.CertificateSigningRequestList{}) }).
+		WithTimeout(connecting).
+		Should(Succeed())
 }
 
 // TestAForeignSecretConnectsNothing: bootstrap data have a name that users choose, and the same key.
 func TestAForeignSecretConnectsNothing(t *testing.T) {
 	g := NewWithT(t)
 	secret := kubeconfigSecret(env.Kubeconfig)
-	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bootstrap.millwright.dev/v1alpha1", Kind: "CloudConfig", Name: "c-kubeconfig", UID: "u"}}
+	secret.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "bootstrap.millwright.dev/v1alpha1", Kind: "CloudConfig", Name: "c-kubeconfig", UID: "u"},
+	}
 	connections, key := connect(t, fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build())
 	g.Eventually(func() error { _, err := connections.GetUncachedClient(t.Context(), key); return err }).WithTimeout(connecting).
 		Should(And(HaveField("Reason", remote.KubeconfigInvalid), MatchError(ContainSubstring("bootstrap data of CloudConfig c-kubeconfig"))))

@@ -54,7 +54,12 @@ func firstRequest(t testing.TB) *certificatesv1.CertificateSigningRequest {
 }
 
 func joining() Observation {
-	return Observation{NodeName: "machine-1", ProviderID: "aws:///a/i-1", JoinTokenIDs: []string{"expire", "abcdef"}, JoinGroup: testNames.JoinGroup()}
+	return Observation{
+		NodeName:     "machine-1",
+		ProviderID:   "aws:///a/i-1",
+		JoinTokenIDs: []string{"expire", "abcdef"},
+		JoinGroup:    testNames.JoinGroup(),
+	}
 }
 
 func renewal(t testing.TB) *certificatesv1.CertificateSigningRequest {
@@ -247,7 +252,10 @@ func FuzzDecide(f *testing.F) {
 		if cn != "system:node:"+node || node == "" || o != "system:nodes" || dns != "" || (!byToken && !byNode) {
 			t.Fatalf("approved CN %q O %q DNS %q of user %q in group %q for Node %q", cn, o, dns, username, group, node)
 		}
-		if recorded, token := parseApproval(approvedBefore); byToken && recorded != "" && recorded != requestID(csr) && (token == "" || token == "abcdef") {
+		if recorded, token := parseApproval(
+			approvedBefore,
+		); byToken && recorded != "" && recorded != requestID(csr) &&
+			(token == "" || token == "abcdef") {
 			t.Fatal("approved a second request")
 		}
 	})

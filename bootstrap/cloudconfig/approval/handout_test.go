@@ -71,8 +71,12 @@ func (s slowToSync) HasSynced() bool {
 func connectSlowly(t *testing.T, released <-chan struct{}) (c *Connections, key client.ObjectKey) {
 	t.Helper()
 	g := NewWithT(t)
-	kubeconfig := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, oneRequest(t))
+	kubeconfig := fmt.Appendf(
+		nil,
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`,
+		oneRequest(t),
+	)
 	caches := make(chan *requestCache, 1)
 	c = &Connections{approver: &wake.Typed[Request]{}, serving: &wake.Typed[Request]{}}
 	c.Connections = remote.New(remote.Options{

@@ -42,7 +42,8 @@ func TestOutcomesOfRequests(t *testing.T) {
 			f.Expect(f.reconcile(f.request())).To(Succeed())
 			outcome, known := f.outcomes.Of(f.names)
 			f.Expect(known).To(BeTrue())
-			f.Expect(outcome).To(And(HaveField("Request", f.request()), HaveField("State", tc.want), HaveField("Reason", ContainSubstring(tc.reason))))
+			f.Expect(outcome).
+				To(And(HaveField("Request", f.request()), HaveField("State", tc.want), HaveField("Reason", ContainSubstring(tc.reason))))
 			woken := 0
 			if tc.want == RequestRefused {
 				woken = 1
@@ -59,7 +60,9 @@ func (f *fixture) request() string { return "outcome-" + f.names.Hash }
 func (f *fixture) decide(decision certificatesv1.RequestConditionType) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	f.Expect(f.remote.Get(f.t.Context(), client.ObjectKey{Name: f.request()}, csr)).To(Succeed())
-	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: decision, Status: corev1.ConditionTrue, Reason: "Test", Message: "by a test"}}
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: decision, Status: corev1.ConditionTrue, Reason: "Test", Message: "by a test"},
+	}
 	f.Expect(f.remote.SubResource("approval").Update(f.t.Context(), csr)).To(Succeed())
 }
 
@@ -67,7 +70,9 @@ func TestTheLatestRequestCounts(t *testing.T) {
 	g := NewWithT(t)
 	o, names := &Outcomes{}, nodeaccess.Names{Hash: "0123456789abcdef0123"}
 	at := func(name string, second int64) *certificatesv1.CertificateSigningRequest {
-		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0))}}
+		return &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0))},
+		}
 	}
 	o.Record(names, client.ObjectKey{}, at("second", 20), RequestPending, strings.Repeat("x", 5000))
 	o.Record(names, client.ObjectKey{}, at("first", 10), RequestRefused, "")

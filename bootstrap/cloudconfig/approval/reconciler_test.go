@@ -87,8 +87,12 @@ func newFixture(t *testing.T, namespace string) *fixture {
 	}}
 	f.names = nodeaccess.NamesFor(namespace, "cluster", "machine-1")
 	f.Expect(f.remote.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{nodeaccess.HashLabel: f.names.Hash}},
-		Data:       map[string][]byte{node.JoinTokenKey: []byte("abcdef.0123456789abcdef")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: nodeaccess.DefaultNamespace,
+			Name:      f.names.Object(),
+			Labels:    map[string]string{nodeaccess.HashLabel: f.names.Hash},
+		},
+		Data: map[string][]byte{node.JoinTokenKey: []byte("abcdef.0123456789abcdef")},
 	})).To(Succeed())
 	return f
 }
@@ -127,7 +131,15 @@ func (f *fixture) try(request string) (reconcile.Result, error) {
 	if f.live != nil {
 		live = f.live
 	}
-	r := &Reconciler{Client: home, APIReader: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals, WatchFilter: f.watchFilter}
+	r := &Reconciler{
+		Client:      home,
+		APIReader:   live,
+		Targets:     f,
+		Recorder:    f.events,
+		Outcomes:    f.outcomes,
+		refusals:    f.refusals,
+		WatchFilter: f.watchFilter,
+	}
 	result, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
 	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
 	return result, err
@@ -191,7 +203,8 @@ func TestReconcile(t *testing.T) {
 
 func (f *fixture) nodeSecret() *corev1.Secret {
 	secret := &corev1.Secret{}
-	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}, secret)).To(Succeed())
+	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}, secret)).
+		To(Succeed())
 	return secret
 }
 

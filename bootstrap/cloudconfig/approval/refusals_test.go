@@ -48,7 +48,8 @@ func TestRefusalsAreCountedUntilTheNextEvent(t *testing.T) {
 	g.Expect(len(r.last)).To(BeNumerically("<", 10), "machines that are gone are forgotten")
 
 	const signer = certificatesv1.KubeAPIServerClientKubeletSignerName
-	g.Expect(ruleOf(signer, `it asks for "system:node:a"`)).To(Equal(ruleOf(signer, `it asks for "system:node:b"`)), "no text of a request makes an event")
+	g.Expect(ruleOf(signer, `it asks for "system:node:a"`)).
+		To(Equal(ruleOf(signer, `it asks for "system:node:b"`)), "no text of a request makes an event")
 	g.Expect(ruleOf(signer, "the Machine is being deleted")).NotTo(Equal(ruleOf(signer, "the Machine has a Node already")))
 
 	var unbounded *refusals

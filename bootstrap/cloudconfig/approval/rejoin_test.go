@@ -41,7 +41,10 @@ func TestAForeignNodeIsNotRejoined(t *testing.T) {
 			f := newFixture(t, "rejoin-1")
 			f.machine.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 			defer func() { f.Expect(f.remote.Delete(t.Context(), f.nodeSecret())).To(Succeed()) }()
-			existing := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine-1", Annotations: tc.annotations}, Spec: corev1.NodeSpec{ProviderID: "aws:///a/i-1"}}
+			existing := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "machine-1", Annotations: tc.annotations},
+				Spec:       corev1.NodeSpec{ProviderID: "aws:///a/i-1"},
+			}
 			f.Expect(f.remote.Create(t.Context(), existing)).To(Succeed())
 			defer func() { f.Expect(f.remote.Delete(t.Context(), existing)).To(Succeed()) }()
 			request := "rejoin-" + string(existing.UID)

@@ -21,8 +21,10 @@ func servingRequest(t testing.TB, change func(*x509.CertificateRequest)) *certif
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "serving-1"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:machine-1", Groups: []string{"system:nodes", "system:authenticated"},
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			SignerName: certificatesv1.KubeletServingSignerName,
+			Username:   "system:node:machine-1",
+			Groups:     []string{"system:nodes", "system:authenticated"},
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 			Request: request(t, func(r *x509.CertificateRequest) {
 				r.DNSNames = []string{"machine-1", "ip-10-0-0-7.ec2.internal"}
 				r.IPAddresses = []net.IP{net.ParseIP("10.0.0.7"), net.ParseIP("2001:db8::7")}

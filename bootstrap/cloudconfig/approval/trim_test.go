@@ -17,7 +17,9 @@ func TestAnApprovalChangesNothingElseOfARequest(t *testing.T) {
 	f := newFixture(t, "trimmed")
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:bootstrap:abcdef", Groups: []string{f.names.JoinGroup(), "system:masters"}, Extra: map[string][]string{"example.com/k": {"v"}},
+		UserName: "system:bootstrap:abcdef",
+		Groups:   []string{f.names.JoinGroup(), "system:masters"},
+		Extra:    map[string][]string{"example.com/k": {"v"}},
 	}
 	kubelet, err := client.New(config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())

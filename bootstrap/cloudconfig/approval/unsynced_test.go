@@ -74,7 +74,12 @@ func TestACacheThatNeverFillsEndsTheSearchForALaterRequest(t *testing.T) {
 	r := &Reconciler{Targets: readTargets{unfilled(t)}}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.later(t.Context(), client.ObjectKey{Namespace: "ns", Name: "hung"}, &certificatesv1.CertificateSigningRequest{}, Observation{})
+		_, err := r.later(
+			t.Context(),
+			client.ObjectKey{Namespace: "ns", Name: "hung"},
+			&certificatesv1.CertificateSigningRequest{},
+			Observation{},
+		)
 		ended <- err
 	}()
 	NewWithT(t).Eventually(ended, time.Minute).Should(Receive(HaveOccurred()))

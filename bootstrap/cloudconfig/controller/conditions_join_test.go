@@ -141,7 +141,8 @@ func TestReadyOfALinkElsewhere(t *testing.T) {
 	g.Expect(s.conditions()).To(ContainElement(HaveField("Reason", bootstrapv1.ReadyReason)))
 	g.Expect(s.conditions()).To(ContainElement(HaveField("Type", bootstrapv1.NodeJoinedCondition)))
 	s.machine.Status.NodeRef.Name = "other"
-	g.Expect(s.conditions()).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Reason", bootstrapv1.NodeNameMismatchReason))))
+	g.Expect(s.conditions()).
+		To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Reason", bootstrapv1.NodeNameMismatchReason))))
 	s.machine, s.joining, s.synced = nil, nil, false
 	g.Expect(s.conditions()).To(HaveLen(5), "nothing is reported of a join without a Machine")
 	s.published, s.synced, s.tokensValid = true, false, false

@@ -43,7 +43,8 @@ func TestTheKubeletsConfiguration(t *testing.T) {
 	f.reconcile()
 	f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionTrue, bootstrapv1.SyncedReason)
 	archive := f.archive()
-	f.Expect(archive).To(And(ContainSubstring("clusterDomain: cluster.example"), ContainSubstring("- 10.32.0.10"), ContainSubstring("mode: Webhook")))
+	f.Expect(archive).
+		To(And(ContainSubstring("clusterDomain: cluster.example"), ContainSubstring("- 10.32.0.10"), ContainSubstring("mode: Webhook")))
 
 	f.update(f.config, func() {
 		f.config.Spec.Kubelet.Config = &runtime.RawExtension{Raw: []byte(`{"authorization":{"mode":"AlwaysAllow"}}`)}

@@ -31,7 +31,11 @@ func aRequest(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:machine", Organization: []string{"system:nodes"}}}, key)
+	raw, err := x509.CreateCertificateRequest(
+		rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:machine", Organization: []string{"system:nodes"}}},
+		key,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +61,8 @@ func failing(t *testing.T, before func() error, after bool) client.Client {
 		return fault
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return do(func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -116,11 +121,15 @@ func TestCrashes(t *testing.T) {
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	f := configured(t)
 	meta := metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
+	role := &rbacv1.Role{
+		ObjectMeta: meta,
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
+	}
 	f.create(role)
 	_, err := f.try()
 	f.Expect(err).To(HaveOccurred())
-	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ForeignObjectReason)).To(ContainSubstring("Role " + f.names.Object()))
+	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ForeignObjectReason)).
+		To(ContainSubstring("Role " + f.names.Object()))
 	f.Expect(f.config.Status.DataSecretName).To(BeEmpty(), "user data that does not work is not published")
 	f.Expect(f.client.Delete(f.ctx, role)).To(Succeed())
 	f.reconcile()
@@ -145,7 +154,8 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 	}, false)
 	_, err := f.try()
 	f.Expect(err).To(HaveOccurred())
-	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).To(ContainSubstring("no right to create roles"))
+	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
+		To(ContainSubstring("no right to create roles"))
 }
 
 // clusterctl move drops the status and makes new UIDs.
@@ -173,7 +183,8 @@ func TestUserDataThatIsLost(t *testing.T) {
 	f.provisioned()
 	f.Expect(f.client.Delete(f.ctx, f.dataSecret())).To(Succeed())
 	f.reconcile()
-	f.Expect(f.condition(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.DataSecretLostReason)).To(ContainSubstring("replace Machine"))
+	f.Expect(f.condition(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.DataSecretLostReason)).
+		To(ContainSubstring("replace Machine"))
 	f.Expect(f.dataSecret()).To(BeNil(), "another one would hold another token than the machine may have")
 	f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionTrue, bootstrapv1.SyncedReason)
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
@@ -231,7 +242,8 @@ func TestDeletionWithoutTheTarget(t *testing.T) {
 			tc.cut(f)
 			f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 			result := f.reconcile()
-			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DeletingReason)).To(ContainSubstring("cannot be reached"))
+			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DeletingReason)).
+				To(ContainSubstring("cannot be reached"))
 			f.Expect(result.RequeueAfter).To(BeNumerically("~", tc.next, 10*time.Second))
 			f.Expect(f.dataSecret()).NotTo(BeNil())
 

@@ -93,7 +93,8 @@ func TestATargetThatHangsDelaysNoOtherCluster(t *testing.T) {
 			g.Expect(hung.client.Get(hung.ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
 			if len(c.Status.Conditions) > 0 {
 				hung.config = c
-				g.Expect(hung.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForConnectionReason)).To(ContainSubstring("does not answer"))
+				g.Expect(hung.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForConnectionReason)).
+					To(ContainSubstring("does not answer"))
 				saying++
 			}
 		}
@@ -140,7 +141,9 @@ func runReconciler(t *testing.T, connected Targets, namespaces ...string) {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connected, Clock: clock.RealClock{},
 		Recorder: events.For(mgr, "cloudconfig"), CleanupTimeout: time.Minute,
 	}
-	g.Expect(r.SetupWithManager(t.Context(), mgr, remote.New(remote.Options{Scheme: scheme}), ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).To(Succeed())
+	g.Expect(r.SetupWithManager(t.Context(), mgr, remote.New(remote.Options{Scheme: scheme}),
+		ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).
+		To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -48,7 +48,11 @@ func (f *fixture) overdueEvents() []string {
 // claims writes into the machine's Lease, with the machine's own token.
 func (f *fixture) claims(c client.Client, text string) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}}
-	return c.Patch(f.ctx, lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"`+text+`","renewTime":"2026-11-22T09:00:00.000000Z"}}`)))
+	return c.Patch(
+		f.ctx,
+		lease,
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"`+text+`","renewTime":"2026-11-22T09:00:00.000000Z"}}`)),
+	)
 }
 
 func (f *fixture) lease() error {
@@ -62,8 +66,9 @@ func TestAMachineThatIsNeverHeardOfIsReported(t *testing.T) {
 	f.provisioned()
 	f.Expect(f.reconcile().RequeueAfter).To(BeNumerically("~", firstLook, 5*time.Second), "it is looked at when it should have joined")
 	message := f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
-	f.Expect(message).To(And(ContainSubstring("i-0123456789abcdef0"), ContainSubstring("console output"), ContainSubstring("https://api.example.com:6443"),
-		ContainSubstring("since "+instant(f.clock.Now()))))
+	f.Expect(message).
+		To(And(ContainSubstring("i-0123456789abcdef0"), ContainSubstring("console output"), ContainSubstring("https://api.example.com:6443"),
+			ContainSubstring("since "+instant(f.clock.Now()))))
 	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
 
 	status, others := 0, 0
@@ -103,7 +108,8 @@ func TestWhatAMachineReportsIsShownAsItsClaim(t *testing.T) {
 	f := launched(t)
 	machine := f.as(bearer(f.downloadToken()))
 	f.Eventually(func() error { return f.claims(machine, "could not apply revision 12") }).Should(Succeed())
-	f.Expect(machine.Create(f.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: "another"}})).
+	f.Expect(machine.Create(f.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace,
+		Name: "another"}})).
 		To(Satisfy(apierrors.IsForbidden))
 	other := launched(t)
 	f.Expect(other.claims(machine, "a lie")).To(Satisfy(apierrors.IsForbidden), "of another machine")
@@ -114,7 +120,8 @@ func TestWhatAMachineReportsIsShownAsItsClaim(t *testing.T) {
 		ContainSubstring(`claims "could not apply revision 12" at 2026-11-22T09:00:00Z`))
 	f.Expect(f.claims(f.client, strings.Repeat("x", 10000)+`\n`)).To(Succeed())
 	f.reconcile()
-	f.Expect(len(f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForCertificateRequestReason))).To(BeNumerically("<", 1000))
+	f.Expect(len(f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForCertificateRequestReason))).
+		To(BeNumerically("<", 1000))
 
 	f.joined()
 	f.reconcile()
@@ -135,7 +142,13 @@ func TestWhatBecomesOfACertificateRequestIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := launched(t)
 			f.outcomes = &approval.Outcomes{}
-			f.outcomes.Record(f.names, client.ObjectKeyFromObject(f.config), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1"}}, tc.state, tc.reason)
+			f.outcomes.Record(
+				f.names,
+				client.ObjectKeyFromObject(f.config),
+				&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1"}},
+				tc.state,
+				tc.reason,
+			)
 			f.reconcile()
 			f.Expect(f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, tc.want)).To(ContainSubstring(tc.saying))
 			if tc.state != approval.RequestIssued {

@@ -26,7 +26,10 @@ func (f *fixture) recreated() {
 	f.reconcile()
 	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Satisfy(apierrors.IsNotFound))
 	f.Expect(f.client.Delete(f.ctx, f.machine)).To(Succeed())
-	f.machine = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: f.machine.Namespace, Name: f.machine.Name, Labels: f.machine.Labels}, Spec: f.machine.Spec}
+	f.machine = &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.machine.Namespace, Name: f.machine.Name, Labels: f.machine.Labels},
+		Spec:       f.machine.Spec,
+	}
 	f.machine.Spec.ProviderID, f.machine.Spec.Bootstrap.DataSecretName = "", nil
 	f.create(f.machine)
 	f.config = &bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{

@@ -30,7 +30,8 @@ func counting(t *testing.T, status, others *int) client.Client {
 		t.Fatal(err)
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			*status++
 			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
 		},
@@ -77,7 +78,8 @@ func TestLife(t *testing.T) {
 	f.Expect(string(data.Data["value"])).To(And(HavePrefix("#cloud-config\n"), ContainSubstring("https://api.example.com:6443"),
 		ContainSubstring(f.downloadToken().Plain()), ContainSubstring(f.names.Object())))
 	f.Expect(f.config.Status.Target).To(Equal(bootstrapv1.TargetStatus{Name: f.names.Object(), DownloadTokenID: f.downloadToken().ID}))
-	f.Expect(f.inTarget()).To(ConsistOf("Secret bootstrap-token-"+f.downloadToken().ID, "Role "+f.names.Object(), "RoleBinding "+f.names.Object()))
+	f.Expect(f.inTarget()).
+		To(ConsistOf("Secret bootstrap-token-"+f.downloadToken().ID, "Role "+f.names.Object(), "RoleBinding "+f.names.Object()))
 
 	f.provisioned()
 	f.reconcile()
@@ -142,10 +144,13 @@ func TestWhatTokensMayDo(t *testing.T) {
 		return client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: names.Object()}
 	}
 	csr := func(name string) *certificatesv1.CertificateSigningRequest {
-		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Request: aRequest(t),
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-		}}
+		return &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Request: aRequest(t),
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			},
+		}
 	}
 
 	download := f.as(bearer(f.downloadToken()))
@@ -157,9 +162,11 @@ func TestWhatTokensMayDo(t *testing.T) {
 
 	forbidden := Satisfy(apierrors.IsForbidden)
 	f.Expect(download.Get(f.ctx, key(other.names), &corev1.Secret{})).To(forbidden, "another node's Secret")
-	f.Expect(download.Get(f.ctx, client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-" + f.joinToken().ID}, &corev1.Secret{})).To(forbidden)
+	f.Expect(download.Get(f.ctx, client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-" + f.joinToken().ID}, &corev1.Secret{})).
+		To(forbidden)
 	f.Expect(download.List(f.ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))).To(forbidden)
-	f.Expect(download.Get(f.ctx, client.ObjectKey{Namespace: f.config.Namespace, Name: "machine"}, &corev1.Secret{})).To(forbidden, "user data")
+	f.Expect(download.Get(f.ctx, client.ObjectKey{Namespace: f.config.Namespace, Name: "machine"}, &corev1.Secret{})).
+		To(forbidden, "user data")
 	f.Expect(download.Create(f.ctx, csr("x-"+f.names.Hash))).To(forbidden, "the download token cannot ask for certificates")
 	f.Expect(download.List(f.ctx, &corev1.NodeList{})).To(forbidden)
 	f.Expect(download.Update(f.ctx, f.nodeSecret())).To(forbidden)
@@ -216,7 +223,8 @@ func TestTokensAreKeptValidUntilTheJoin(t *testing.T) {
 	f.Expect(f.joinToken()).NotTo(Equal(join), "the machine downloads another one")
 	f.Expect(f.token(f.joinToken().ID)).NotTo(BeNil())
 	f.Expect(f.config.Status.Target.JoinTokenID).To(Equal(f.joinToken().ID))
-	f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}), "a request that was made with the first is its own still")
+	f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).
+		To(Equal([]string{join.ID, f.joinToken().ID}), "a request that was made with the first is its own still")
 	f.condition(bootstrapv1.BootstrapTokenValidCondition, metav1.ConditionTrue, bootstrapv1.ValidReason)
 }
 
@@ -240,8 +248,12 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	f.Expect(f.downloadToken().ID).NotTo(Equal(downloadTaken.ID))
 
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{nodeaccess.HashLabel: f.names.Hash}},
-		Data:       map[string][]byte{node.JoinTokenKey: []byte(joinTaken.Plain())},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: nodeaccess.DefaultNamespace,
+			Name:      f.names.Object(),
+			Labels:    map[string]string{nodeaccess.HashLabel: f.names.Hash},
+		},
+		Data: map[string][]byte{node.JoinTokenKey: []byte(joinTaken.Plain())},
 	})
 	taken(joinTaken.ID)
 	f.provisioned()

@@ -18,10 +18,15 @@ func TestOverdueJoinsAreCounted(t *testing.T) {
 	o := &overdue{}
 	scopeOf := func(name, reason string) *scope {
 		return &scope{
-			machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Spec: clusterv1.MachineSpec{ClusterName: "c"}},
-			Base: base(&bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Status: bootstrapv1.CloudConfigStatus{
-				Conditions: []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, reason, "")},
-			}}),
+			machine: &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name},
+				Spec:       clusterv1.MachineSpec{ClusterName: "c"},
+			},
+			Base: base(
+				&bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Status: bootstrapv1.CloudConfigStatus{
+					Conditions: []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, reason, "")},
+				}},
+			),
 		}
 	}
 	count := func() float64 {

@@ -106,7 +106,8 @@ func TestACopyReportsWhoseTheMachineIs(t *testing.T) {
 	// One that was the Machine's own: it stays what it was no longer.
 	f.update(f.machine, func() { f.machine.Spec.Bootstrap.ConfigRef.Name = "copy" })
 	f.reconcile()
-	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.OwnerMismatchReason)).To(ContainSubstring("CloudConfig copy"))
+	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.OwnerMismatchReason)).
+		To(ContainSubstring("CloudConfig copy"))
 }
 
 // TestAMachineOfThePastIsGivenNothing: the cache still has the Machine that a CloudConfig was created for, the API server has another
@@ -127,14 +128,18 @@ func TestAMachineOfThePastIsGivenNothing(t *testing.T) {
 		},
 	})
 	f.Expect(f.client.Delete(f.ctx, f.machine)).To(Succeed())
-	today := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: past.Namespace, Name: past.Name, Labels: past.Labels}, Spec: past.Spec}
+	today := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: past.Namespace, Name: past.Name, Labels: past.Labels},
+		Spec:       past.Spec,
+	}
 	f.create(today)
 	f.update(f.config, func() {
 		f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/motd", Content: ptr.To("of the past")}}
 	})
 	f.reconcile()
 	f.Expect(f.nodeSecret()).To(Equal(before))
-	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.OwnerMismatchReason)).To(ContainSubstring(string(past.UID)))
+	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.OwnerMismatchReason)).
+		To(ContainSubstring(string(past.UID)))
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.reconcile()
 	f.Expect(f.nodeSecret()).To(Equal(before))
@@ -161,6 +166,7 @@ func TestNamesFromAForgedStatus(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.reconcile()
 	f.Expect(f.inTarget()).To(BeEmpty())
-	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: "kube-system", Name: nodeaccess.TokenSecretName(forged.config.Status.Target.JoinTokenID)}, &corev1.Secret{})).
+	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: "kube-system",
+		Name: nodeaccess.TokenSecretName(forged.config.Status.Target.JoinTokenID)}, &corev1.Secret{})).
 		To(Satisfy(apierrors.IsNotFound))
 }

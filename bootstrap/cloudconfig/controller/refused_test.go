@@ -64,7 +64,8 @@ func TestAPolicyThatDeniesTokensIsQuotedAndMakesNoOthers(t *testing.T) {
 		f.remote = f.denying(patches, &tried)
 		_, err := f.try()
 		f.Expect(err).To(HaveOccurred())
-		f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).To(ContainSubstring(refuse.Because))
+		f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
+			To(ContainSubstring(refuse.Because))
 		made := f.dataSecret()
 		f.Expect(made).NotTo(BeNil())
 		f.home = counting(t, &status, &others)
@@ -87,7 +88,8 @@ func TestAPolicyThatDeniesTokensIsQuotedAndMakesNoOthers(t *testing.T) {
 		for range 3 {
 			_, err := f.try()
 			f.Expect(err).To(HaveOccurred())
-			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).To(ContainSubstring(refuse.Because))
+			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
+				To(ContainSubstring(refuse.Because))
 		}
 		f.Expect(tried).To(Equal(3), "one patch each time")
 		f.Expect(f.nodeSecret()).To(Equal(before))
@@ -99,7 +101,8 @@ func TestAPolicyThatDeniesTokensIsQuotedAndMakesNoOthers(t *testing.T) {
 		f.remote = f.denying(patches, &tried)
 		_, err := f.try()
 		f.Expect(err).To(HaveOccurred())
-		f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).To(ContainSubstring(refuse.Because))
+		f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
+			To(ContainSubstring(refuse.Because))
 		f.remote = f.client
 		f.reconcile()
 		f.Expect(f.token(join.ID)).To(BeNil(), "it is not forgotten")
@@ -118,7 +121,8 @@ func TestAReplacedTokenIsReportedWhenTheMachineHasIt(t *testing.T) {
 		_, err := f.try()
 		f.Expect(err).To(HaveOccurred())
 	}
-	f.Expect(f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).To(ContainSubstring(refuse.Because))
+	f.Expect(f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
+		To(ContainSubstring(refuse.Because))
 	f.remote = f.client
 	f.reconcile()
 	replaced := 0
@@ -165,7 +169,8 @@ func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 			}
 			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DeletingReason)).To(And(
 				ContainSubstring(words), ContainSubstring("since "+f.config.DeletionTimestamp.UTC().Format(time.RFC3339))))
-			f.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "no event reports that it answers otherwise")
+			f.Expect(result.RequeueAfter).
+				To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "no event reports that it answers otherwise")
 			reported := f.config.Status.DeepCopy()
 			f.clock.Step(time.Minute)
 			f.reconcile()

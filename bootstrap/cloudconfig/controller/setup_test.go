@@ -72,7 +72,8 @@ func TestClusterAndConfigChanges(t *testing.T) {
 	g.Expect(config(func(c *bootstrapv1.CloudConfig) { c.OwnerReferences = []metav1.OwnerReference{{}} })).To(BeTrue())
 	g.Expect(config(func(c *bootstrapv1.CloudConfig) { c.Annotations = map[string]string{"a": ""} })).To(BeTrue())
 	g.Expect(config(func(c *bootstrapv1.CloudConfig) { c.DeletionTimestamp = ptr.To(metav1.Now()) })).To(BeTrue())
-	g.Expect(config(func(c *bootstrapv1.CloudConfig) { c.Status.DataSecretName = "x"; c.Finalizers = []string{"x"} })).To(BeFalse(), "its own writes")
+	g.Expect(config(func(c *bootstrapv1.CloudConfig) { c.Status.DataSecretName = "x"; c.Finalizers = []string{"x"} })).
+		To(BeFalse(), "its own writes")
 }
 
 func TestMapping(t *testing.T) {
@@ -91,7 +92,11 @@ func TestMapping(t *testing.T) {
 	other := f.machine.DeepCopy()
 	other.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig"
 	f.Expect(configOfMachine(f.ctx, other)).To(BeEmpty())
-	other.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: "another.example.com", Name: "x"}
+	other.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
+		Kind:     "CloudConfig",
+		APIGroup: "another.example.com",
+		Name:     "x",
+	}
 	f.Expect(configOfMachine(f.ctx, other)).To(BeEmpty())
 }
 

@@ -89,7 +89,14 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{WithT: NewWithT(t), t: t, ctx: t.Context(), connected: true, clock: clocktesting.NewFakeClock(time.Now()), events: events.NewFakeRecorder(1000)}
+	f := &fixture{
+		WithT:     NewWithT(t),
+		t:         t,
+		ctx:       t.Context(),
+		connected: true,
+		clock:     clocktesting.NewFakeClock(time.Now()),
+		events:    events.NewFakeRecorder(1000),
+	}
 	c, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.client, f.remote, f.home = c, c, c
@@ -110,9 +117,15 @@ func newFixture(t *testing.T) *fixture {
 	f.machine = &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "machine", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster"}},
 		Spec: clusterv1.MachineSpec{
-			ClusterName:       "cluster",
-			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: bootstrapv1.GroupVersion.Group, Name: "machine"}},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", APIGroup: "infrastructure.millwright.dev", Name: "machine"},
+			ClusterName: "cluster",
+			Bootstrap: clusterv1.Bootstrap{
+				ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: bootstrapv1.GroupVersion.Group, Name: "machine"},
+			},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				Kind:     "AWSMachine",
+				APIGroup: "infrastructure.millwright.dev",
+				Name:     "machine",
+			},
 		},
 	}
 	f.create(f.machine)
@@ -240,7 +253,8 @@ func (f *fixture) inTarget() []string {
 	f.t.Helper()
 	var found []string
 	label := client.MatchingLabels{nodeaccess.HashLabel: f.names.Hash}
-	for _, gvk := range [][2]string{{"v1", "Secret"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1", "RoleBinding"}, {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}} {
+	for _, gvk := range [][2]string{{"v1", "Secret"}, {"rbac.authorization.k8s.io/v1", "Role"},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding"}, {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gvk[0], Kind: gvk[1] + "List"}}
 		f.Expect(f.client.List(f.ctx, list, label)).To(Succeed())
 		for _, item := range list.Items {

@@ -18,7 +18,11 @@ import (
 // event, or by a deadline where there is no event.
 func TestWaits(t *testing.T) {
 	secretFile := func(stage bootstrapv1.FileStage) bootstrapv1.File {
-		return bootstrapv1.File{Path: "/etc/a", Stage: stage, ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}}}
+		return bootstrapv1.File{
+			Path:        "/etc/a",
+			Stage:       stage,
+			ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}},
+		}
 	}
 	for name, tc := range map[string]struct {
 		prepare  func(*fixture)
@@ -74,7 +78,8 @@ func TestWaits(t *testing.T) {
 			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot, Encoding: "base64", Content: ptr.To("?")}}
 		}, bootstrapv1.ContentInvalidReason, "/etc/a", true},
 		"too much user data": {func(f *fixture) {
-			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot, Content: ptr.To(strings.Repeat("x", 12<<10))}}
+			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot,
+				Content: ptr.To(strings.Repeat("x", 12<<10))}}
 		}, bootstrapv1.UserDataTooLargeReason, "the limit is 12288", false},
 		"a foreign data Secret": {func(f *fixture) {
 			f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.config.Namespace, Name: "machine"}})
@@ -101,7 +106,9 @@ func TestWaits(t *testing.T) {
 
 func TestWaitsForTheMachine(t *testing.T) {
 	f := configured(t, func(c *bootstrapv1.CloudConfig) {
-		c.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}}}}
+		c.Spec.Files = []bootstrapv1.File{
+			{Path: "/etc/a", ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}}},
+		}
 	})
 	source := func() *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{

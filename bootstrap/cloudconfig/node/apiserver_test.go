@@ -104,7 +104,8 @@ func (a *apiServer) report(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "{}", http.StatusForbidden)
 		return true
 	}
-	if contains(a.tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) && r.Header.Get("Content-Type") == "application/merge-patch+json" {
+	if contains(a.tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) &&
+		r.Header.Get("Content-Type") == "application/merge-patch+json" {
 		a.reports = append(a.reports, string(body))
 	}
 	return true

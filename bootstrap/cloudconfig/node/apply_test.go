@@ -88,7 +88,10 @@ func TestChangesTouchOnlyWhatTheyConcern(t *testing.T) {
 func TestAUnitThatFailsIsTriedAgain(t *testing.T) {
 	api := newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)
-	api.serve(t, bootstrapv1.CloudConfigSpec{Units: []bootstrapv1.Unit{{Name: "bad.service", Content: "x"}, {Name: "good.service", Content: "x"}}})
+	api.serve(
+		t,
+		bootstrapv1.CloudConfigSpec{Units: []bootstrapv1.Unit{{Name: "bad.service", Content: "x"}, {Name: "good.service", Content: "x"}}},
+	)
 	m.write("/failing", "bad.service")
 	m.Expect(m.poll()).To(BeFalse())
 	m.Expect(m.output).To(And(ContainSubstring("these units failed, or are not done yet: bad.service"), ContainSubstring("it is tried again")))

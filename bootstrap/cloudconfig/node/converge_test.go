@@ -84,12 +84,24 @@ func revisions() []bootstrapv1.CloudConfigSpec {
 	const start, restart, stop = bootstrapv1.UnitCommandStart, bootstrapv1.UnitCommandRestart, bootstrapv1.UnitCommandStop
 	dropIn := func(content string) bootstrapv1.DropIn { return bootstrapv1.DropIn{Name: "10.conf", Content: content} }
 	return []bootstrapv1.CloudConfigSpec{
-		{Files: []bootstrapv1.File{someFile("/etc/a", "1"), someFile("/etc/b", "1")},
-			Units: []bootstrapv1.Unit{unit("x.service", "1", start, true), unit("y.service", "1", restart, true), unit("image.service", "", start, true, dropIn("1"))}},
+		{
+			Files: []bootstrapv1.File{someFile("/etc/a", "1"), someFile("/etc/b", "1")},
+			Units: []bootstrapv1.Unit{
+				unit("x.service", "1", start, true),
+				unit("y.service", "1", restart, true),
+				unit("image.service", "", start, true, dropIn("1")),
+			},
+		},
 		{Files: []bootstrapv1.File{someFile("/etc/a", "2")},
 			Units: []bootstrapv1.Unit{unit("y.service", "1", stop, false), unit("x.service", "2", start, true, dropIn("2"))}},
-		{Files: []bootstrapv1.File{someFile("/etc/b", "1"), someFile("/etc/c", "3")},
-			Units: []bootstrapv1.Unit{unit("x.service", "1", stop, true), unit("z.service", "3", start, true), unit("image.service", "", stop, false)}},
+		{
+			Files: []bootstrapv1.File{someFile("/etc/b", "1"), someFile("/etc/c", "3")},
+			Units: []bootstrapv1.Unit{
+				unit("x.service", "1", stop, true),
+				unit("z.service", "3", start, true),
+				unit("image.service", "", stop, false),
+			},
+		},
 		{Kubelet: bootstrapv1.KubeletSpec{ExtraArgs: []bootstrapv1.Arg{{Name: "v", Value: "4"}}},
 			Units: []bootstrapv1.Unit{unit("z.service", "3", restart, false), unit("y.service", "2", start, true)}},
 	}

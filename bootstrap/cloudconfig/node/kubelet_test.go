@@ -42,7 +42,11 @@ func TestLabels(t *testing.T) {
 		"topology.kubernetes.io/zone": true, "notkubernetes.io/a": true,
 		"node-role.kubernetes.io/worker": false, "kubernetes.io/a": false, "x.k8s.io/a": false, "a,b": false, "a=b": false, "": false, "a b": false,
 	} {
-		_, err := NewBundle(&bootstrapv1.CloudConfigSpec{}, nil, KubeletOptions{Spec: bootstrapv1.KubeletSpec{NodeLabels: map[string]bootstrapv1.LabelValue{key: ""}}})
+		_, err := NewBundle(
+			&bootstrapv1.CloudConfigSpec{},
+			nil,
+			KubeletOptions{Spec: bootstrapv1.KubeletSpec{NodeLabels: map[string]bootstrapv1.LabelValue{key: ""}}},
+		)
 		var invalid *InvalidLabelError
 		g.Expect(errors.As(err, &invalid)).To(Equal(!ok), key)
 	}

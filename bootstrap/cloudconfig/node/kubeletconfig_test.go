@@ -117,7 +117,11 @@ func TestAKubeletsSecurityIsNotWeakened(t *testing.T) {
 		}
 	}
 	for _, arg := range guardedArgs {
-		_, err := NewBundle(&bootstrapv1.CloudConfigSpec{}, nil, KubeletOptions{Spec: bootstrapv1.KubeletSpec{ExtraArgs: []bootstrapv1.Arg{{Name: arg, Value: "x"}}}})
+		_, err := NewBundle(
+			&bootstrapv1.CloudConfigSpec{},
+			nil,
+			KubeletOptions{Spec: bootstrapv1.KubeletSpec{ExtraArgs: []bootstrapv1.Arg{{Name: arg, Value: "x"}}}},
+		)
 		var invalid *InvalidKubeletConfigError
 		if !errors.As(err, &invalid) || invalid.Field != "--"+arg {
 			t.Errorf("--%s: %v", arg, err)

@@ -110,7 +110,10 @@ func TestAnEndpointThatMovedReachesTheKubelet(t *testing.T) {
 	api.serve(t, bootstrapv1.CloudConfigSpec{})
 	m.Expect(m.poll()).To(BeTrue())
 	m.join(api)
-	m.write(realKubeconfig, "clusters:\n- cluster:\n    server: "+api.URL+"\nusers:\n- user:\n    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem\n")
+	m.write(
+		realKubeconfig,
+		"clusters:\n- cluster:\n    server: "+api.URL+"\nusers:\n- user:\n    client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
+	)
 	m.Expect(m.poll()).To(BeTrue())
 	before := m.read(realKubeconfig)
 	m.Expect(before).To(ContainSubstring("clusters:\n- cluster:"), "what is right is left alone")

@@ -39,7 +39,8 @@ func TestAMachineReportsHowFarItHasCome(t *testing.T) {
 		m.write("/failing", "kubelet.service\n")
 		m.Expect(m.poll()).To(BeFalse())
 		m.Expect(m.poll()).To(BeFalse())
-		m.Expect(api.reported(m)).To(Equal([]string{"has downloaded its configuration", "these units failed, or are not done yet: kubelet.service"}))
+		m.Expect(api.reported(m)).
+			To(Equal([]string{"has downloaded its configuration", "these units failed, or are not done yet: kubelet.service"}))
 		m.remove("/failing")
 		m.Expect(m.poll()).To(BeTrue())
 		m.Expect(m.poll()).To(BeTrue())

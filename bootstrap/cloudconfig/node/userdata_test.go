@@ -16,7 +16,11 @@ import (
 
 func userDataOptions() UserDataOptions {
 	return UserDataOptions{
-		Server: "https://10.0.0.1:6443", Authority: selfSigned(&testing.T{}), SecretNamespace: testNamespace, SecretName: testSecret, DownloadToken: testDownloadToken,
+		Server:          "https://10.0.0.1:6443",
+		Authority:       selfSigned(&testing.T{}),
+		SecretNamespace: testNamespace,
+		SecretName:      testSecret,
+		DownloadToken:   testDownloadToken,
 	}
 }
 
@@ -27,7 +31,9 @@ func TestUserData(t *testing.T) {
 		{Path: "/etc/text", Mode: "0600", Content: []byte("a: \"b\"\n# {{ c }}\n")},
 		{Path: "/etc/binary", Mode: "0644", Content: []byte{0xff, 0x00}},
 	}
-	o.Users = []bootstrapv1.User{{Name: "ops", Groups: []string{"wheel"}, Sudo: "ALL=(ALL) NOPASSWD:ALL", SSHAuthorizedKeys: []string{"ssh-ed25519 AAAA"}}}
+	o.Users = []bootstrapv1.User{
+		{Name: "ops", Groups: []string{"wheel"}, Sudo: "ALL=(ALL) NOPASSWD:ALL", SSHAuthorizedKeys: []string{"ssh-ed25519 AAAA"}},
+	}
 	data, err := UserData(o)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(data)).To(HavePrefix("#cloud-config\n"), "cloud-init knows the format by the first line")

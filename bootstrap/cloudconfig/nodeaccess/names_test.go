@@ -79,7 +79,8 @@ func TestTokens(t *testing.T) {
 			g.Expect(fmt.Sprintf(verb, token)).NotTo(ContainSubstring(token.Secret), verb)
 		}
 	}
-	for _, bad := range []string{"", "abcdef", "abcdef.0123456789abcde", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef\n", "abcdef.0123456789abcdef; reboot"} {
+	for _, bad := range []string{"", "abcdef", "abcdef.0123456789abcde", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef\n",
+		"abcdef.0123456789abcdef; reboot"} {
 		_, ok := ParseToken(bad)
 		g.Expect(ok).To(BeFalse(), bad)
 	}
@@ -88,7 +89,11 @@ func TestTokens(t *testing.T) {
 func TestExpiration(t *testing.T) {
 	g := NewWithT(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	secret := NamesFor("ns", "cluster", "machine").TokenSecret(Token{ID: "abcdef", Secret: "0123456789abcdef"}, "ns/c", "purpose", at, "g1", "g2")
+	secret := NamesFor(
+		"ns",
+		"cluster",
+		"machine",
+	).TokenSecret(Token{ID: "abcdef", Secret: "0123456789abcdef"}, "ns/c", "purpose", at, "g1", "g2")
 	g.Expect(Expiration(secret)).To(Equal(at))
 	g.Expect(Expiration(&corev1.Secret{})).To(BeZero())
 	g.Expect(string(secret.Data["auth-extra-groups"])).To(Equal("g1,g2"))

@@ -152,7 +152,8 @@ var moments = map[string]func() *late{
 	},
 }
 
-// A request that is on its way when a run is interrupted is waited for: given up, it would be done all the same, when nobody looks any more.
+// A request that is on its way when a run is interrupted is waited for: given up, it would be done all the same, when nobody looks any
+// more.
 func TestRunsKnowWhatBecameOfTheirLastRequest(t *testing.T) {
 	for name, moment := range moments {
 		t.Run(name, func(t *testing.T) {

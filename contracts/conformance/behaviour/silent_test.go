@@ -20,8 +20,12 @@ func TestAProviderThatNeverReactsKeepsNothing(t *testing.T) {
 			k := kinds[i]
 			results, err := k.suite(t.Context(), env.Config, conformance.RunOptions{
 				Selection: conformance.Selection{Profile: k.profile, Level: conformance.Extended, Versions: []string{string(version.V1Beta2)}},
-				Sample:    []byte(k.sample), Namespace: testenv.Namespace(t, admin), Log: t.Output(),
-				Timeouts: []byte(strings.NewReplacer("provision: 10s", "provision: 2s", "delete: 10s", "delete: 2s", "react: 6s", "react: 1s").Replace(quick)),
+				Sample:    []byte(k.sample),
+				Namespace: testenv.Namespace(t, admin),
+				Log:       t.Output(),
+				Timeouts: []byte(
+					strings.NewReplacer("provision: 10s", "provision: 2s", "delete: 10s", "delete: 2s", "react: 6s", "react: 1s").Replace(quick),
+				),
 			})
 			if err != nil {
 				t.Fatal(err)

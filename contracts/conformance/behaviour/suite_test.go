@@ -59,7 +59,16 @@ var longTimeouts = strings.NewReplacer("provision: 10s", "provision: 180s", "del
 // thorough are those for a stand-in that was found to keep the rule that it breaks, or to break others: what must not come has time as
 // well, and so has the end of what is let go only when it does not end by itself.
 var thorough = strings.NewReplacer(
-	"provision: 10s", "provision: 30s", "delete: 10s", "delete: 30s", "react: 6s", "react: 30s", "quiet: 500ms", "quiet: 5s", "cleanup: 60s", "cleanup: 300s",
+	"provision: 10s",
+	"provision: 30s",
+	"delete: 10s",
+	"delete: 30s",
+	"react: 6s",
+	"react: 30s",
+	"quiet: 500ms",
+	"quiet: 5s",
+	"cleanup: 60s",
+	"cleanup: 300s",
 ).Replace(quick)
 
 const machineSample = `
@@ -103,11 +112,19 @@ type kind struct {
 	subject rules.Subject
 }
 
-var kinds = []kind{{
-	"StandInMachine", conformance.InfraMachineProfile, behaviour.InfraMachine, behaviour.InfraMachineCases, machineSample, rules.InfraMachine,
-}, {
-	"StandInConfig", conformance.BootstrapConfigProfile, behaviour.BootstrapConfig, behaviour.BootstrapConfigCases, configSample, rules.BootstrapConfig,
-}}
+var kinds = []kind{
+	{
+		"StandInMachine", conformance.InfraMachineProfile, behaviour.InfraMachine, behaviour.InfraMachineCases, machineSample, rules.InfraMachine,
+	},
+	{
+		"StandInConfig",
+		conformance.BootstrapConfigProfile,
+		behaviour.BootstrapConfig,
+		behaviour.BootstrapConfigCases,
+		configSample,
+		rules.BootstrapConfig,
+	},
+}
 
 // provide runs a stand-in in a namespace of its own until the test ends.
 func provide(t *testing.T, k kind, contract version.Contract, switches standin.Switches) *standin.Provider {

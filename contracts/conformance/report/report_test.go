@@ -180,7 +180,8 @@ func TestJudge(t *testing.T) {
 
 func TestParseFormat(t *testing.T) {
 	g := NewWithT(t)
-	for name, format := range map[string]report.Format{"yaml": report.YAML, "yml": report.YAML, "json": report.JSON, "md": report.Markdown, "markdown": report.Markdown, "junit": report.JUnit, "xml": report.JUnit} {
+	for name, format := range map[string]report.Format{"yaml": report.YAML, "yml": report.YAML, "json": report.JSON, "md": report.Markdown,
+		"markdown": report.Markdown, "junit": report.JUnit, "xml": report.JUnit} {
 		g.Expect(report.ParseFormat(name)).To(Equal(format))
 	}
 	_, err := report.ParseFormat("pdf")

@@ -138,8 +138,8 @@ func TestAPlaceholderIsNoField(t *testing.T) {
 	}
 }
 
-// TestReplicasOfATemplate: a number may be part of a flavor, such as one without a load balancer; a variable of another name than that of the
-// flag is one too many.
+// TestReplicasOfATemplate: a number may be part of a flavor, such as one without a load balancer; a variable of another name than that of
+// the flag is one too many.
 func TestReplicasOfATemplate(t *testing.T) {
 	for replicas, broken := range map[string]bool{
 		"1": false, "${CONTROL_PLANE_MACHINE_COUNT}": false, "${CONTROL_PLANE_MACHINE_COUNT:=3}": false, "${MASTERS}": true,

@@ -230,7 +230,8 @@ func TestKindsThatNobodyRecognizesAreSkipped(t *testing.T) {
 	const text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
 		"metadata: {name: hosts.example.dev, labels: {cluster.x-k8s.io/provider: %s}}\n" +
 		"spec: {group: example.dev, scope: Namespaced, names: {kind: Host, plural: hosts}}\n"
-	for provider, want := range map[string]bool{"infrastructure-sample": true, "bootstrap-sample": true, "control-plane-sample": true, "addon-sample": false, "unlabelled": true} {
+	for provider, want := range map[string]bool{"infrastructure-sample": true, "bootstrap-sample": true, "control-plane-sample": true,
+		"addon-sample": false, "unlabelled": true} {
 		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(fmt.Sprintf(text, provider))}.Load()
 		if err != nil {
 			t.Fatal(err)

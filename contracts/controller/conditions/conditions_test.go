@@ -79,7 +79,11 @@ func TestSummarize(t *testing.T) {
 func TestSummarizeOverridesMessages(t *testing.T) {
 	g := NewWithT(t)
 	list := []metav1.Condition{conditions.True("Deleting", "DrainingNode", "long and changing")}
-	got := conditions.Summarize(list, conditions.Summary{Type: "Ready", Bad: "NotReady"}, conditions.Part{Type: "Deleting", Negative: true, Override: "deletion in progress"})
+	got := conditions.Summarize(
+		list,
+		conditions.Summary{Type: "Ready", Bad: "NotReady"},
+		conditions.Part{Type: "Deleting", Negative: true, Override: "deletion in progress"},
+	)
 	g.Expect(got.Message).To(Equal("* Deleting: deletion in progress"))
 }
 

@@ -17,7 +17,11 @@ import (
 func TestToV1Beta1(t *testing.T) {
 	g := NewWithT(t)
 	at := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	types := []conditions.Older{{Type: "BootstrapConfigReady", As: "BootstrapReady"}, {Type: "InfrastructureReady", As: "InfrastructureReady"}, {Type: "Ready", As: "Ready"}}
+	types := []conditions.Older{
+		{Type: "BootstrapConfigReady", As: "BootstrapReady"},
+		{Type: "InfrastructureReady", As: "InfrastructureReady"},
+		{Type: "Ready", As: "Ready"},
+	}
 	list := []metav1.Condition{
 		{Type: "InfrastructureReady", Status: "False", Reason: "ObjectDeleted", Message: "gone", LastTransitionTime: at},
 		{Type: "BootstrapConfigReady", Status: "True", Reason: "Ready", LastTransitionTime: at},
@@ -36,7 +40,8 @@ func TestToV1Beta1(t *testing.T) {
 	}))
 	g.Expect(conditions.ToV1Beta1(list, got, types...)).To(Equal(got), "the same conditions make the same older ones")
 	g.Expect(conditions.ToV1Beta1(nil, nil, types...)).To(BeNil())
-	g.Expect(conditions.ToV1Beta1(nil, clusterv1.Conditions{{Type: "Ready", Status: "True"}}, types...)).To(BeNil(), "the last of them has gone")
+	g.Expect(conditions.ToV1Beta1(nil, clusterv1.Conditions{{Type: "Ready", Status: "True"}}, types...)).
+		To(BeNil(), "the last of them has gone")
 	unknown := []metav1.Condition{{Type: "Ready", Status: "Unknown", Reason: "Lost", Message: "m", LastTransitionTime: at}}
 	g.Expect(conditions.ToV1Beta1(unknown, nil, types...)).To(Equal(clusterv1.Conditions{
 		{Type: "Ready", Status: "Unknown", Reason: "Lost", Message: "m", LastTransitionTime: at},

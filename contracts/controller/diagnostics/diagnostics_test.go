@@ -35,7 +35,12 @@ func TestServerIsSecureByDefault(t *testing.T) {
 
 func TestServerWithTLSFlags(t *testing.T) {
 	g := NewWithT(t)
-	server, err := parsed(g, "--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--tls-curve-preferences=29").Server()
+	server, err := parsed(
+		g,
+		"--tls-min-version=VersionTLS13",
+		"--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+		"--tls-curve-preferences=29",
+	).Server()
 	g.Expect(err).NotTo(HaveOccurred())
 	config := &tls.Config{}
 	server.TLSOpts[0](config)

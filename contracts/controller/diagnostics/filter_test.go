@@ -58,7 +58,9 @@ func token(ctx context.Context, g *WithT, clientset kubernetes.Interface, name s
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := clientset.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	issued, err := clientset.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	issued, err := clientset.CoreV1().
+		ServiceAccounts("default").
+		CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	return issued.Status.Token
 }
@@ -119,7 +121,11 @@ type counting struct {
 	asked int
 }
 
-func (c *counting) Create(_ context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+func (c *counting) Create(
+	_ context.Context,
+	review *authenticationv1.TokenReview,
+	_ metav1.CreateOptions,
+) (*authenticationv1.TokenReview, error) {
 	c.asked++
 	return review, nil
 }

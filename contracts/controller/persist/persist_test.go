@@ -194,7 +194,8 @@ func fakeClient(g *WithT) (client.Client, *int) {
 				requests++
 				return c.Patch(ctx, obj, patch, opts...)
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+				opts ...client.SubResourcePatchOption) error {
 				requests++
 				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 			},

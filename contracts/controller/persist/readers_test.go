@@ -22,7 +22,8 @@ func TestAnotherReaderTakesNoEvent(t *testing.T) {
 	g.Expect(versions.Lag(versioned("9"))).To(BeZero(), "nothing written yet")
 	versions.Wrote(versioned("10"))
 	g.Expect(versions.Lag(versioned("9"))).To(BeNumerically(">", 0))
-	g.Expect(passes.Update(event.UpdateEvent{ObjectOld: versioned("8"), ObjectNew: versioned("10")})).To(BeFalse(), "no reconcile was turned away")
+	g.Expect(passes.Update(event.UpdateEvent{ObjectOld: versioned("8"), ObjectNew: versioned("10")})).
+		To(BeFalse(), "no reconcile was turned away")
 
 	versions.Wrote(versioned("11"))
 	g.Expect(versions.Behind(versioned("10"))).To(BeNumerically(">", 0))

@@ -55,7 +55,8 @@ func newServer(g *WithT, m *machine) *server {
 			}
 			return c.Patch(ctx, obj, patch, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			if s.statuses++; s.status != nil {
 				return s.status
 			}

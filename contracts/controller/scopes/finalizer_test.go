@@ -51,7 +51,8 @@ func TestTheEndIsRemembered(t *testing.T) {
 	for name, test := range map[string]struct {
 		finalizers []string
 		answer     error
-	}{"the last finalizer": {[]string{"f"}, nil}, "gone already": {[]string{"f"}, notFound}, "gone, read with others": {[]string{"f", "others"}, notFound}} {
+	}{"the last finalizer": {[]string{"f"}, nil}, "gone already": {[]string{"f"}, notFound},
+		"gone, read with others": {[]string{"f", "others"}, notFound}} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			m := stored()

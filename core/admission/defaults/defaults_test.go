@@ -104,7 +104,10 @@ func TestMachineSet(t *testing.T) {
 
 func TestMachineDeployment(t *testing.T) {
 	g := NewWithT(t)
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c"}}
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "c"},
+	}
 	deployment.Spec.Template.Spec.Version = "1.36.3"
 	MachineDeployment(deployment, nil)
 	both := map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineDeploymentNameLabel: "d"}
@@ -129,7 +132,10 @@ func TestMachineDeployment(t *testing.T) {
 	g.Expect(onDelete.Spec.Selector.MatchLabels).To(Equal(map[string]string{"a": "b", clusterv1.ClusterNameLabel: "c"}))
 	g.Expect(onDelete.Spec.Template.Labels).To(Equal(map[string]string{clusterv1.ClusterNameLabel: "c"}))
 
-	unnamed := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{GenerateName: "d-"}, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c"}}
+	unnamed := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "d-"},
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "c"},
+	}
 	MachineDeployment(unnamed, nil)
 	g.Expect(unnamed.Spec.Selector.MatchLabels).To(BeEmpty(), "the label of the Cluster alone would select the sets of every deployment")
 }

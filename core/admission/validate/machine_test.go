@@ -66,7 +66,11 @@ func TestRatchet(t *testing.T) {
 	finalized := tainted("a.b/c")
 	finalized.Finalizers = []string{"x/y"}
 	expect(t, Machine(finalized, tainted("a.b/c")), "")
-	expect(t, Machine(tainted("a.b/c", "a.b/d"), tainted("a.b/c")), "spec.taints: Forbidden: the feature gate MachineTaintPropagation is off: enable it, or remove a.b/c=:NoSchedule, a.b/d=:NoSchedule")
+	expect(
+		t,
+		Machine(tainted("a.b/c", "a.b/d"), tainted("a.b/c")),
+		"spec.taints: Forbidden: the feature gate MachineTaintPropagation is off: enable it, or remove a.b/c=:NoSchedule, a.b/d=:NoSchedule",
+	)
 	worse := tainted("a.b/c")
 	worse.Spec.Version = "v1.37"
 	expect(t, Machine(worse, tainted("a.b/c")), `spec.version: Invalid value: "v1.37": is not a semantic version`)

@@ -13,7 +13,10 @@ func TestMachineDeployment(t *testing.T) {
 	gate(t, feature.MachineTaintPropagation, true)
 	limits := func(surge, unavailable *intstr.IntOrString) func(*clusterv1.MachineDeployment) {
 		return func(d *clusterv1.MachineDeployment) {
-			d.Spec.Rollout.Strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: surge, MaxUnavailable: unavailable}
+			d.Spec.Rollout.Strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+				MaxSurge:       surge,
+				MaxUnavailable: unavailable,
+			}
 		}
 	}
 	annotated := func(key, value string) func(*clusterv1.MachineDeployment) {
@@ -22,7 +25,8 @@ func TestMachineDeployment(t *testing.T) {
 	inFlight := func(value *intstr.IntOrString) func(*clusterv1.MachineDeployment) {
 		return func(d *clusterv1.MachineDeployment) { d.Spec.Remediation.MaxInFlight = value }
 	}
-	surge, unavailable := "spec.rollout.strategy.rollingUpdate.maxSurge: Invalid value: ", "spec.rollout.strategy.rollingUpdate.maxUnavailable: Invalid value: "
+	surge, unavailable := "spec.rollout.strategy.rollingUpdate.maxSurge: Invalid value: ",
+		"spec.rollout.strategy.rollingUpdate.maxUnavailable: Invalid value: "
 	tests := map[string]struct {
 		deployment, old *clusterv1.MachineDeployment
 		want            string

@@ -64,7 +64,9 @@ func client(t *testing.T, content, authority []byte, at time.Time) *x509.Certifi
 	g.Expect(err).NotTo(HaveOccurred())
 	roots := x509.NewCertPool()
 	g.Expect(roots.AppendCertsFromPEM(authority)).To(BeTrue())
-	_, err = certificates[0].Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = certificates[0].Verify(
+		x509.VerifyOptions{Roots: roots, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(certificates[0].Subject.CommonName).To(Equal("kubernetes-admin"))
 	g.Expect(certificates[0].Subject.Organization).To(ConsistOf("system:masters"))

@@ -112,8 +112,8 @@ func TestWhatIsReadLateCountsFromThen(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 }
 
-// TestNothingIsKeptOfAClusterThatIsGone: neither what was known of it, nor what a caller reads of it, nor what a late event of its connection
-// brings.
+// TestNothingIsKeptOfAClusterThatIsGone: neither what was known of it, nor what a caller reads of it, nor what a late event of its
+// connection brings.
 func TestNothingIsKeptOfAClusterThatIsGone(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)

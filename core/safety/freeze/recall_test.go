@@ -124,7 +124,8 @@ func TestNext(t *testing.T) {
 
 // TestNotBeforeIsTheLatest of all graces.
 func TestNotBeforeIsTheLatest(t *testing.T) {
-	for name, first := range map[string]bool{"the clock jumps, then the target is back": true, "the target is back, then the clock jumps": false} {
+	for name, first := range map[string]bool{"the clock jumps, then the target is back": true,
+		"the target is back, then the clock jumps": false} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(0)

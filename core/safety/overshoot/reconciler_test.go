@@ -179,7 +179,8 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 		condition := w.guard.Condition(d, nil)
 		w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
-		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("An annotation asks for its end, but removing the annotation is refused")))
+		w.G.Expect(condition.Message).
+			To(And(ContainSubstring("3 Machines counted"), ContainSubstring("An annotation asks for its end, but removing the annotation is refused")))
 	}
 	w.refused.Lift()
 	w.reconcile(d)

@@ -207,7 +207,8 @@ func TestASetWhoseRequestCannotBeTakenAway(t *testing.T) {
 		_, err := w.try(s)
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 	}
-	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning NotUnfrozen MachineDeployment d is frozen"), ContainSubstring(refuse.Because))))
+	w.G.Expect(w.events()).
+		To(ConsistOf(And(HavePrefix("Warning NotUnfrozen MachineDeployment d is frozen"), ContainSubstring(refuse.Because))))
 	w.refused.Lift()
 	w.reconcile(s)
 	w.G.Expect(s.Annotations).NotTo(HaveKey(overshoot.UnfreezeAnnotation))

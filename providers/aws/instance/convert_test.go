@@ -34,9 +34,14 @@ func TestFromEC2(t *testing.T) {
 	g := NewWithT(t)
 	launched := time.Unix(1000, 0)
 	i := fromEC2(types.Instance{
-		InstanceId: aws.String("i-1"), ClientToken: aws.String("token"), LaunchTime: &launched,
-		State:             &types.InstanceState{Name: types.InstanceStateNameTerminated},
-		StateReason:       &types.StateReason{Code: aws.String("Server.SpotInstanceTermination"), Message: aws.String("Server.SpotInstanceTermination: Spot instance termination")},
+		InstanceId:  aws.String("i-1"),
+		ClientToken: aws.String("token"),
+		LaunchTime:  &launched,
+		State:       &types.InstanceState{Name: types.InstanceStateNameTerminated},
+		StateReason: &types.StateReason{
+			Code:    aws.String("Server.SpotInstanceTermination"),
+			Message: aws.String("Server.SpotInstanceTermination: Spot instance termination"),
+		},
 		InstanceLifecycle: types.InstanceLifecycleTypeSpot,
 		Placement:         &types.Placement{AvailabilityZone: aws.String("eu-west-1c")},
 		Tags:              []types.Tag{{Key: aws.String(TagOwnerUID), Value: aws.String("uid")}},

@@ -30,7 +30,11 @@ type fakeAPI struct {
 	asked     []*ec2.DescribeInstancesInput
 }
 
-func (f *fakeAPI) DescribeSubnets(_ context.Context, in *ec2.DescribeSubnetsInput, _ ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error) {
+func (f *fakeAPI) DescribeSubnets(
+	_ context.Context,
+	in *ec2.DescribeSubnetsInput,
+	_ ...func(*ec2.Options),
+) (*ec2.DescribeSubnetsOutput, error) {
 	f.describes++
 	out := &ec2.DescribeSubnetsOutput{}
 	for _, id := range in.SubnetIds {
@@ -51,7 +55,11 @@ func (f *fakeAPI) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...f
 	return &ec2.DescribeImagesOutput{Images: f.images}, nil
 }
 
-func (f *fakeAPI) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (f *fakeAPI) DescribeInstances(
+	_ context.Context,
+	in *ec2.DescribeInstancesInput,
+	_ ...func(*ec2.Options),
+) (*ec2.DescribeInstancesOutput, error) {
 	f.asked = append(f.asked, in)
 	n := 0
 	if in.NextToken != nil {
@@ -117,7 +125,8 @@ func TestPlaceHonoursTheFailureDomain(t *testing.T) {
 	d, _ := newFake(&fakeAPI{})
 	launch := testLaunch()
 	launch.FailureDomain = "b"
-	g.Expect(place(g, d, launch)).To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b", InstanceType: "m5.large", Market: "on-demand"}))
+	g.Expect(place(g, d, launch)).
+		To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b", InstanceType: "m5.large", Market: "on-demand"}))
 	launch.FailureDomain = "elsewhere"
 	_, err := d.Places(t.Context(), launch)
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())

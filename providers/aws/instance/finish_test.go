@@ -30,7 +30,11 @@ func TestFinishCallsForWhatDiffers(t *testing.T) {
 	g.Expect(i.Settings).To(Equal("0/0:eni-1:true 0/1:eni-2:false 0/2:eni-5:true 1/2:eni-4:true"))
 	m := &infrav1.AWSMachine{}
 	m.Spec.Region = "us-east-1"
-	m.Spec.ExtraInterfaces = []infrav1.ExtraInterface{{}, {NetworkCardIndex: new(int32(1)), InterfaceType: "efa-only"}, {NetworkCardIndex: new(int32(1))}}
+	m.Spec.ExtraInterfaces = []infrav1.ExtraInterface{
+		{},
+		{NetworkCardIndex: new(int32(1)), InterfaceType: "efa-only"},
+		{NetworkCardIndex: new(int32(1))},
+	}
 	g.Expect(d.Unfinished(m, i)).To(BeEmpty(), "unset is as it is")
 	m.Spec.SourceDestCheck = new(false)
 	g.Expect(d.Unfinished(m, i)).To(Equal("sourceDestCheck is not false on eni-1, eni-4"), "eni-5 was attached by another user")

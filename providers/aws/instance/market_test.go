@@ -40,8 +40,13 @@ func TestMarketOf(t *testing.T) {
 
 func TestMarketOfInstance(t *testing.T) {
 	target := func(preference types.CapacityReservationPreference, id, group *string) *types.CapacityReservationSpecificationResponse {
-		return &types.CapacityReservationSpecificationResponse{CapacityReservationPreference: preference,
-			CapacityReservationTarget: &types.CapacityReservationTargetResponse{CapacityReservationId: id, CapacityReservationResourceGroupArn: group}}
+		return &types.CapacityReservationSpecificationResponse{
+			CapacityReservationPreference: preference,
+			CapacityReservationTarget: &types.CapacityReservationTargetResponse{
+				CapacityReservationId:               id,
+				CapacityReservationResourceGroupArn: group,
+			},
+		}
 	}
 	for want, i := range map[string]types.Instance{
 		"on-demand":      {Placement: &types.Placement{Tenancy: types.TenancyDefault}},
@@ -61,7 +66,9 @@ func TestAFullReservationIsAShortageOfItAlone(t *testing.T) {
 	g := NewWithT(t)
 	memory := shortage.New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), 0)
 	candidate := func(spec infrav1.AWSMachineSpec) driver.Candidate {
-		return driver.Candidate{Placement: driver.Placement{ID: "subnet-1", FailureDomain: "a", InstanceType: "m5.large", Market: marketOf(&spec)}}
+		return driver.Candidate{
+			Placement: driver.Placement{ID: "subnet-1", FailureDomain: "a", InstanceType: "m5.large", Market: marketOf(&spec)},
+		}
 	}
 	reserved := candidate(infrav1.AWSMachineSpec{CapacityReservation: &infrav1.CapacityReservation{ID: "cr-1"}})
 	memory.Report("acct", reserved, classify("RunInstances", &smithy.GenericAPIError{Code: "ReservationCapacityExceeded"}))
@@ -70,5 +77,6 @@ func TestAFullReservationIsAShortageOfItAlone(t *testing.T) {
 	}
 	g.Expect(short(reserved)).To(BeTrue())
 	g.Expect(short(candidate(infrav1.AWSMachineSpec{}))).To(BeFalse(), "on demand")
-	g.Expect(short(candidate(infrav1.AWSMachineSpec{CapacityReservation: &infrav1.CapacityReservation{ID: "cr-2"}}))).To(BeFalse(), "another reservation")
+	g.Expect(short(candidate(infrav1.AWSMachineSpec{CapacityReservation: &infrav1.CapacityReservation{ID: "cr-2"}}))).
+		To(BeFalse(), "another reservation")
 }

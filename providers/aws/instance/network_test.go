@@ -24,7 +24,11 @@ type networkAPI struct {
 	refused  error
 }
 
-func (f *networkAPI) DescribeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput, opts ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error) {
+func (f *networkAPI) DescribeSubnets(
+	ctx context.Context,
+	in *ec2.DescribeSubnetsInput,
+	opts ...func(*ec2.Options),
+) (*ec2.DescribeSubnetsOutput, error) {
 	if len(in.Filters) > 0 { // All of them, in no order.
 		in = &ec2.DescribeSubnetsInput{}
 		for id := range f.subnets {
@@ -40,7 +44,11 @@ func (f *networkAPI) DescribeSubnets(ctx context.Context, in *ec2.DescribeSubnet
 	return out, err
 }
 
-func (f *networkAPI) DescribeSecurityGroups(_ context.Context, in *ec2.DescribeSecurityGroupsInput, _ ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error) {
+func (f *networkAPI) DescribeSecurityGroups(
+	_ context.Context,
+	in *ec2.DescribeSecurityGroupsInput,
+	_ ...func(*ec2.Options),
+) (*ec2.DescribeSecurityGroupsOutput, error) {
 	f.searches = append(f.searches, in.Filters)
 	out := &ec2.DescribeSecurityGroupsOutput{}
 	for _, id := range f.groups {
@@ -49,7 +57,11 @@ func (f *networkAPI) DescribeSecurityGroups(_ context.Context, in *ec2.DescribeS
 	return out, nil
 }
 
-func (f *networkAPI) ModifyNetworkInterfaceAttribute(_ context.Context, in *ec2.ModifyNetworkInterfaceAttributeInput, _ ...func(*ec2.Options)) (*ec2.ModifyNetworkInterfaceAttributeOutput, error) {
+func (f *networkAPI) ModifyNetworkInterfaceAttribute(
+	_ context.Context,
+	in *ec2.ModifyNetworkInterfaceAttributeInput,
+	_ ...func(*ec2.Options),
+) (*ec2.ModifyNetworkInterfaceAttributeOutput, error) {
 	f.modified = append(f.modified, in)
 	return &ec2.ModifyNetworkInterfaceAttributeOutput{}, f.refused
 }
@@ -72,7 +84,10 @@ func TestSecurityGroupsAreSearchedInTheVPC(t *testing.T) {
 	g := NewWithT(t)
 	api := &networkAPI{vpc: "vpc-1", groups: []string{"sg-3", "sg-1"}}
 	_, r := inRegion(t, api)
-	spec := &infrav1.AWSMachineSpec{SecurityGroupIDs: []string{"sg-2", "sg-1"}, SecurityGroupSelectors: []infrav1.SecurityGroupSelector{{Filters: byRole}}}
+	spec := &infrav1.AWSMachineSpec{
+		SecurityGroupIDs:       []string{"sg-2", "sg-1"},
+		SecurityGroupSelectors: []infrav1.SecurityGroupSelector{{Filters: byRole}},
+	}
 	for range 3 {
 		net, err := r.network(t.Context(), spec, driver.Placement{ID: "subnet-a", FailureDomain: "a"})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -97,7 +112,12 @@ func TestNoSecurityGroupMatches(t *testing.T) {
 
 func TestMachinesGoWhereTheirExtraInterfacesCan(t *testing.T) {
 	g := NewWithT(t)
-	d, r := inRegion(t, &networkAPI{fakeAPI: fakeAPI{subnets: map[string]string{"subnet-a": "a", "subnet-b": "b", "subnet-c": "c", "subnet-z": "b", "subnet-y": "b"}}})
+	d, r := inRegion(
+		t,
+		&networkAPI{
+			fakeAPI: fakeAPI{subnets: map[string]string{"subnet-a": "a", "subnet-b": "b", "subnet-c": "c", "subnet-z": "b", "subnet-y": "b"}},
+		},
+	)
 	launch := testLaunch(func(s *infrav1.AWSMachineSpec) {
 		s.ExtraInterfaces = []infrav1.ExtraInterface{{Subnet: &infrav1.SubnetReference{ID: "subnet-z"}}, {}}
 	})
@@ -136,7 +156,10 @@ func TestTheSubnetsThatAreThere(t *testing.T) {
 
 func TestNoSubnetForAnExtraInterface(t *testing.T) {
 	g := NewWithT(t)
-	d, r := inRegion(t, &networkAPI{fakeAPI: fakeAPI{subnets: map[string]string{"subnet-a": "a", "subnet-b": "b", "subnet-c": "c", "subnet-z": "d"}}})
+	d, r := inRegion(
+		t,
+		&networkAPI{fakeAPI: fakeAPI{subnets: map[string]string{"subnet-a": "a", "subnet-b": "b", "subnet-c": "c", "subnet-z": "d"}}},
+	)
 	elsewhere := testLaunch(func(s *infrav1.AWSMachineSpec) {
 		s.ExtraInterfaces = []infrav1.ExtraInterface{{}, {Subnet: &infrav1.SubnetReference{ID: "subnet-z"}}}
 	})

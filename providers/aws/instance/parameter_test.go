@@ -23,7 +23,11 @@ type parameterAPI struct {
 	names []string
 }
 
-func (f *parameterAPI) GetParameter(_ context.Context, in *ssm.GetParameterInput, _ ...func(*ssm.Options)) (*ssm.GetParameterOutput, error) {
+func (f *parameterAPI) GetParameter(
+	_ context.Context,
+	in *ssm.GetParameterInput,
+	_ ...func(*ssm.Options),
+) (*ssm.GetParameterOutput, error) {
 	f.names = append(f.names, *in.Name)
 	if aws.ToBool(in.WithDecryption) {
 		panic("secrets are not decrypted")
@@ -33,7 +37,10 @@ func (f *parameterAPI) GetParameter(_ context.Context, in *ssm.GetParameterInput
 
 func TestImageOfAParameter(t *testing.T) {
 	g := NewWithT(t)
-	api := &parameterAPI{value: "ami-0a1", fakeAPI: fakeAPI{images: []types.Image{{ImageId: aws.String("ami-0a1"), RootDeviceName: aws.String("/dev/sda1")}}}}
+	api := &parameterAPI{
+		value:   "ami-0a1",
+		fakeAPI: fakeAPI{images: []types.Image{{ImageId: aws.String("ami-0a1"), RootDeviceName: aws.String("/dev/sda1")}}},
+	}
 	d, clk := newFake(&api.fakeAPI)
 	d.clients = func(context.Context, string) (API, error) { return api, nil }
 	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
@@ -83,7 +90,8 @@ func TestParameterThatHoldsNoImage(t *testing.T) {
 
 			api.value, api.err = "ami-0a1", nil
 			clk.SetTime(clk.Now().Add(time.Minute))
-			g.Expect(r.image(t.Context(), &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{SSMParameter: "/golden"}})).To(Equal(image{id: "ami-0a1"}))
+			g.Expect(r.image(t.Context(), &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{SSMParameter: "/golden"}})).
+				To(Equal(image{id: "ami-0a1"}))
 		})
 	}
 }

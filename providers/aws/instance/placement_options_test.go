@@ -27,11 +27,17 @@ func TestRunInputWithHardware(t *testing.T) {
 		s.MarketType = infrav1.MarketTypeCapacityBlock
 		s.CapacityReservation = &infrav1.CapacityReservation{ID: "cr-1", Preference: infrav1.CapacityReservationOnly}
 		s.Placement = &infrav1.Placement{GroupName: "g", Partition: aws.Int32(2), Tenancy: infrav1.TenancyHost, HostID: "h-1", Affinity: "host"}
-		s.CPUOptions = &infrav1.CPUOptions{AMDSEVSNP: aws.Bool(true), CoreCount: aws.Int32(2), ThreadsPerCore: aws.Int32(1), NestedVirtualization: aws.Bool(false)}
+		s.CPUOptions = &infrav1.CPUOptions{
+			AMDSEVSNP:            aws.Bool(true),
+			CoreCount:            aws.Int32(2),
+			ThreadsPerCore:       aws.Int32(1),
+			NestedVirtualization: aws.Bool(false),
+		}
 		s.TerminationProtection = aws.Bool(true)
 		s.RootVolume = &infrav1.Volume{SnapshotID: "snap-1"}
 	}), image{id: "ami-1", rootDevice: "/dev/xvda"}, network{})
-	g.Expect(in.IamInstanceProfile).To(Equal(&types.IamInstanceProfileSpecification{Arn: aws.String("arn:aws:iam::123456789012:instance-profile/node")}))
+	g.Expect(in.IamInstanceProfile).
+		To(Equal(&types.IamInstanceProfileSpecification{Arn: aws.String("arn:aws:iam::123456789012:instance-profile/node")}))
 	g.Expect(in.InstanceMarketOptions).To(Equal(&types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}))
 	g.Expect(in.CapacityReservationSpecification).To(Equal(&types.CapacityReservationSpecification{
 		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,

@@ -51,7 +51,8 @@ func TestSamplePolicyEndsOnlyWhatIsMarked(t *testing.T) {
 	end := granted["ec2:TerminateInstances"].Condition
 	g.Expect(end["Null"]).To(HaveKeyWithValue("aws:ResourceTag/"+TagOwnerUID, "false"))
 	g.Expect(end["StringLike"]).To(HaveKey("aws:ResourceTag/" + TagMachine))
-	for _, action := range []string{"ec2:DeleteVolume", "ec2:DeleteNetworkInterface", "ec2:ModifyInstanceAttribute", "ec2:ModifyNetworkInterfaceAttribute"} {
+	for _, action := range []string{"ec2:DeleteVolume", "ec2:DeleteNetworkInterface", "ec2:ModifyInstanceAttribute",
+		"ec2:ModifyNetworkInterfaceAttribute"} {
 		g.Expect(granted[action].Condition).To(Equal(end), action)
 	}
 	lineageOnly := maps.Clone(end)

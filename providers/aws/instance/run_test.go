@@ -94,7 +94,11 @@ func TestCAPA3744And4247TheMetadataService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options := runInput(testLaunch(func(s *infrav1.AWSMachineSpec) { s.Metadata = test.spec }), image{id: "ami-1"}, network{}).MetadataOptions
+			options := runInput(
+				testLaunch(func(s *infrav1.AWSMachineSpec) { s.Metadata = test.spec }),
+				image{id: "ami-1"},
+				network{},
+			).MetadataOptions
 			g.Expect(options.HttpTokens).To(Equal(test.tokens))
 			g.Expect(options.HttpPutResponseHopLimit).To(HaveValue(Equal(test.hops)))
 		})

@@ -31,7 +31,8 @@ func TestUserDataAreStoredAndRemoved(t *testing.T) {
 		r.Expect(r.sim.Secrets()).To(BeEmpty())
 		r.asked()
 		r.Expect(r.RemoveUserData(t.Context(), r.launch.Scope, r.handle)).To(Succeed())
-		r.Expect(r.asked()).To(Equal(strings.TrimSpace(strings.Repeat("DescribeSecret ", maxParts))), "what is gone costs a look at each part that there could be")
+		r.Expect(r.asked()).
+			To(Equal(strings.TrimSpace(strings.Repeat("DescribeSecret ", maxParts))), "what is gone costs a look at each part that there could be")
 	}
 	counted, err := callstest.Counted("aws", "us-east-1")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -42,7 +42,8 @@ func TestImpairments(t *testing.T) {
 	impaired := &types.InstanceStatusSummary{Status: types.SummaryStatusImpaired}
 	fine := &types.InstanceStatusSummary{Status: types.SummaryStatusOk}
 	g.Expect(impairments(types.InstanceStatus{})).To(BeEmpty())
-	g.Expect(impairments(types.InstanceStatus{InstanceStatus: fine, SystemStatus: fine, AttachedEbsStatus: &types.EbsStatusSummary{Status: types.SummaryStatusOk}})).
+	g.Expect(impairments(types.InstanceStatus{InstanceStatus: fine, SystemStatus: fine,
+		AttachedEbsStatus: &types.EbsStatusSummary{Status: types.SummaryStatusOk}})).
 		To(BeEmpty())
 	g.Expect(impairments(types.InstanceStatus{InstanceStatus: impaired, SystemStatus: fine})).To(Equal("instance status check"))
 	g.Expect(impairments(types.InstanceStatus{

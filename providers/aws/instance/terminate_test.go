@@ -204,9 +204,13 @@ func TestAnErrorAboutSeveralShowsNoOthers(t *testing.T) {
 // What is about one instance alone is reported in EC2's words.
 func TestAnErrorAboutOneIsShown(t *testing.T) {
 	g := NewWithT(t)
-	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "The instance ID 'i-2' does not exist"}}
+	api := &terminating{
+		refuse: "i-2",
+		err:    &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "The instance ID 'i-2' does not exist"},
+	}
 	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
-	g.Expect(d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2"))[1]).To(MatchError(ContainSubstring("'i-2' does not exist")))
+	g.Expect(d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2"))[1]).
+		To(MatchError(ContainSubstring("'i-2' does not exist")))
 	unclassified := errors.New("x")
 	g.Expect(alone(unclassified, []string{"i-1", "i-2"})).To(Equal(unclassified))
 }
@@ -262,7 +266,11 @@ type terminating struct {
 	calls  []string
 }
 
-func (a *terminating) TerminateInstances(_ context.Context, in *ec2.TerminateInstancesInput, _ ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error) {
+func (a *terminating) TerminateInstances(
+	_ context.Context,
+	in *ec2.TerminateInstancesInput,
+	_ ...func(*ec2.Options),
+) (*ec2.TerminateInstancesOutput, error) {
 	a.calls = append(a.calls, strings.Join(in.InstanceIds, " "))
 	if slices.Contains(in.InstanceIds, a.refuse) {
 		return nil, a.err

@@ -28,7 +28,8 @@ func TestParse(t *testing.T) {
 		err  string
 	}{
 		"interruption": {body: message("aws.ec2", detailInterruption, "us-east-1", at, "i-0123456789abcdef0"), want: event{
-			instance: "i-0123456789abcdef0", region: "us-east-1", kind: inframachine.NoticeInterruption, at: when, deadline: when.Add(2 * time.Minute)}},
+			instance: "i-0123456789abcdef0", region: "us-east-1", kind: inframachine.NoticeInterruption, at: when,
+			deadline: when.Add(2 * time.Minute)}},
 		"rebalance": {body: message("aws.ec2", detailRebalance, "us-east-1", at, "i-0123456789abcdef0"), want: event{
 			instance: "i-0123456789abcdef0", region: "us-east-1", kind: inframachine.NoticeRebalance, at: when}},
 		"state change":         {body: message("aws.ec2", "EC2 Instance State-change Notification", "us-east-1", at, "i-0123456789abcdef0"), err: errIgnored.Error()},
@@ -77,7 +78,8 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	g := NewWithT(t)
-	g.Expect((&Options{Action: "drain"}).Validate(false)).To(MatchError(ContainSubstring(`--interruption-action is "drain": give delete or report`)))
+	g.Expect((&Options{Action: "drain"}).Validate(false)).
+		To(MatchError(ContainSubstring(`--interruption-action is "drain": give delete or report`)))
 	g.Expect((&Options{Action: ActionReport}).Validate(true)).To(Succeed())
 	queue := &Options{Queues: []string{"https://sqs.us-east-1.amazonaws.com/123456789012/millwright"}, Action: ActionReport}
 	g.Expect(queue.Validate(true)).To(MatchError(And(ContainSubstring("--interruption-queue"), ContainSubstring("--require-identity"))))

@@ -66,7 +66,11 @@ type deadlines struct {
 	left time.Duration
 }
 
-func (d *deadlines) ReceiveMessage(ctx context.Context, _ *sdk.ReceiveMessageInput, _ ...func(*sdk.Options)) (*sdk.ReceiveMessageOutput, error) {
+func (d *deadlines) ReceiveMessage(
+	ctx context.Context,
+	_ *sdk.ReceiveMessageInput,
+	_ ...func(*sdk.Options),
+) (*sdk.ReceiveMessageOutput, error) {
 	if at, ok := ctx.Deadline(); ok {
 		d.left = time.Until(at)
 	}

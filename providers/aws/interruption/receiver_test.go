@@ -29,10 +29,13 @@ func TestInterruptionIsRecorded(t *testing.T) {
 		awsMachine("elsewhere", func(m *infrav1.AWSMachine) { m.Spec.Region = "eu-west-1" }))
 	r.send(detailRebalance, 20*time.Second)
 	r.receiveOnce()
-	r.Expect(r.notice("m")).To(MatchJSON(`{"kind":"Rebalance","providerID":"aws:///us-east-1a/` + instanceA + `","at":"2026-11-23T10:00:10Z"}`))
+	r.Expect(r.notice("m")).
+		To(MatchJSON(`{"kind":"Rebalance","providerID":"aws:///us-east-1a/` + instanceA + `","at":"2026-11-23T10:00:10Z"}`))
 	r.send(detailInterruption, 0)
 	r.receiveOnce()
-	r.Expect(r.notice("m")).To(MatchJSON(`{"kind":"Interruption","providerID":"aws:///us-east-1a/` + instanceA + `","at":"2026-11-23T10:00:30Z","deadline":"2026-11-23T10:02:30Z"}`))
+	r.Expect(r.notice("m")).
+		To(MatchJSON(`{"kind":"Interruption","providerID":"aws:///us-east-1a/` + instanceA +
+			`","at":"2026-11-23T10:00:30Z","deadline":"2026-11-23T10:02:30Z"}`))
 	r.Expect(r.notice("other")).To(BeEmpty())
 	r.Expect(r.notice("elsewhere")).To(BeEmpty())
 	r.Expect(r.queue.Left()).To(BeZero())
@@ -166,7 +169,10 @@ func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
 func TestNoMessageWaitsForTheNoticeOfAnother(t *testing.T) {
 	var objects []client.Object
 	for i := range 10 {
-		objects = append(objects, awsMachine(fmt.Sprint(i), func(m *infrav1.AWSMachine) { m.Spec.ProviderID = fmt.Sprintf("aws:///us-east-1a/i-0a00000%d", i) }))
+		objects = append(
+			objects,
+			awsMachine(fmt.Sprint(i), func(m *infrav1.AWSMachine) { m.Spec.ProviderID = fmt.Sprintf("aws:///us-east-1a/i-0a00000%d", i) }),
+		)
 	}
 	r := newRig(t, objects...)
 	r.hang = make(chan struct{})
@@ -216,7 +222,11 @@ type undeletable struct {
 	calls atomic.Int32
 }
 
-func (u *undeletable) DeleteMessageBatch(context.Context, *sdk.DeleteMessageBatchInput, ...func(*sdk.Options)) (*sdk.DeleteMessageBatchOutput, error) {
+func (u *undeletable) DeleteMessageBatch(
+	context.Context,
+	*sdk.DeleteMessageBatchInput,
+	...func(*sdk.Options),
+) (*sdk.DeleteMessageBatchOutput, error) {
 	u.calls.Add(1)
 	return nil, errors.New("AccessDenied")
 }

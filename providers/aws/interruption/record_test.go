@@ -21,7 +21,13 @@ import (
 // TestWhatBecomesOfAMessage is the table of results, which decide whether a message is received again.
 func TestWhatBecomesOfAMessage(t *testing.T) {
 	interruption := func(age time.Duration) string {
-		return message("aws.ec2", detailInterruption, region, time.Date(2026, 11, 23, 10, 0, 30, 0, time.UTC).Add(-age).Format(time.RFC3339), instanceA)
+		return message(
+			"aws.ec2",
+			detailInterruption,
+			region,
+			time.Date(2026, 11, 23, 10, 0, 30, 0, time.UTC).Add(-age).Format(time.RFC3339),
+			instanceA,
+		)
 	}
 	rebalance := message("aws.ec2", detailRebalance, region, at, instanceA)
 	onDemand := func(m *infrav1.AWSMachine) { m.Spec.Spot = nil }

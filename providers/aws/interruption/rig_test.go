@@ -45,7 +45,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	var index client.IndexerFunc
 	r.Expect(IndexInstances(t.Context(), indexerFunc(func(f client.IndexerFunc) { index = f }))).To(Succeed())
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&infrav1.AWSMachine{}, instanceField, index).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if r.hang != nil {
 				select {
 				case <-r.hang:

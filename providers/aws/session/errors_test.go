@@ -19,8 +19,11 @@ func TestARefusedSignatureIsReportedWithoutTheSessionToken(t *testing.T) {
 	g := NewWithT(t)
 	err := explain("GetCallerIdentity", &smithyhttp.ResponseError{
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}},
-		Err: &smithy.GenericAPIError{Code: "SignatureDoesNotMatch", Message: "The signature does not match.\n\nThe Canonical String for this request " +
-			"should have been\n'POST\n/\n\nx-amz-security-token:hidden-value\n'"},
+		Err: &smithy.GenericAPIError{
+			Code: "SignatureDoesNotMatch",
+			Message: "The signature does not match.\n\nThe Canonical String for this request " +
+				"should have been\n'POST\n/\n\nx-amz-security-token:hidden-value\n'",
+		},
 	})
 	invalid := identity.AsInvalid(err)
 	g.Expect(invalid).To(HaveField("Reason", driverv1.CredentialsRefusedReason))

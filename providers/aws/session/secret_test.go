@@ -58,8 +58,11 @@ func TestCredentialsOfASecret(t *testing.T) {
 // Each of these makes the SDK read files, run programs or call addresses of the provider's process.
 func TestSettingsThatAFileMayNotHave(t *testing.T) {
 	for setting := range dangerous {
-		for _, line := range []string{setting + " = /hidden-value", strings.ToUpper(setting) + "=/hidden-value", "  " + setting + "\t=\t/hidden-value"} {
-			data := map[string]string{"credentials": "[default]\naws_access_key_id=" + testKey + "\naws_secret_access_key=" + testSecret + "\n" + line}
+		for _, line := range []string{setting + " = /hidden-value", strings.ToUpper(setting) + "=/hidden-value",
+			"  " + setting + "\t=\t/hidden-value"} {
+			data := map[string]string{
+				"credentials": "[default]\naws_access_key_id=" + testKey + "\naws_secret_access_key=" + testSecret + "\n" + line,
+			}
 			got, err := fromSecret(secretOf(data))
 			checkCredentials(t, got, err, "", driverv1.CredentialsNotAllowedReason, setting)
 		}

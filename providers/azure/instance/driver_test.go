@@ -89,12 +89,14 @@ func TestWhatASpecMayAskFor(t *testing.T) {
 	for name, change := range map[string]func(*infrav1.AzureMachineSpec){
 		"no-zone": func(s *infrav1.AzureMachineSpec) { s.Zones = nil },
 		"network": func(s *infrav1.AzureMachineSpec) {
-			s.NetworkSecurityGroupID, s.AcceleratedNetworking, s.IPForwarding = others+"Microsoft.Network/networkSecurityGroups/g", ptr(true), ptr(true)
+			s.NetworkSecurityGroupID, s.AcceleratedNetworking, s.IPForwarding = others+"Microsoft.Network/networkSecurityGroups/g", ptr(true),
+				ptr(true)
 		},
 		"disks": func(s *infrav1.AzureMachineSpec) {
 			set := others + "Microsoft.Compute/diskEncryptionSets/s"
 			s.OSDisk = &infrav1.OSDisk{SizeGiB: ptr(int32(64)), StorageAccountType: "Premium_LRS", Caching: "ReadWrite", DiskEncryptionSetID: set}
-			s.DataDisks = []infrav1.DataDisk{{LUN: ptr(int32(3)), SizeGiB: 100, StorageAccountType: "UltraSSD_LRS", Caching: "None", DiskEncryptionSetID: set}}
+			s.DataDisks = []infrav1.DataDisk{{LUN: ptr(int32(3)), SizeGiB: 100, StorageAccountType: "UltraSSD_LRS", Caching: "None",
+				DiskEncryptionSetID: set}}
 			s.UltraSSD = ptr(true)
 		},
 		"ephemeral": func(s *infrav1.AzureMachineSpec) {
@@ -111,7 +113,8 @@ func TestWhatASpecMayAskFor(t *testing.T) {
 		"placed": func(s *infrav1.AzureMachineSpec) {
 			s.Placement = &infrav1.Placement{
 				ProximityPlacementGroupID: others + "Microsoft.Compute/proximityPlacementGroups/p",
-				HostGroupID:               others + "Microsoft.Compute/hostGroups/h", ScaleSetID: others + "Microsoft.Compute/virtualMachineScaleSets/v",
+				HostGroupID:               others + "Microsoft.Compute/hostGroups/h",
+				ScaleSetID:                others + "Microsoft.Compute/virtualMachineScaleSets/v",
 			}
 		},
 		"confidential": func(s *infrav1.AzureMachineSpec) {
@@ -161,12 +164,17 @@ func TestPlaces(t *testing.T) {
 		return out
 	}
 	f.Expect(places("", fallback)).To(Equal([]string{
-		"0 westeurope-1 1 Standard_D2s_v5", "0 westeurope-2 2 Standard_D2s_v5", "1 westeurope-1 1 Standard_E2s_v5", "1 westeurope-2 2 Standard_E2s_v5",
+		"0 westeurope-1 1 Standard_D2s_v5",
+		"0 westeurope-2 2 Standard_D2s_v5",
+		"1 westeurope-1 1 Standard_E2s_v5",
+		"1 westeurope-2 2 Standard_E2s_v5",
 	}))
 	f.Expect(places("2")).To(Equal([]string{"0 westeurope-2 2 Standard_D2s_v5"}))
-	f.Expect(places("", func(s *infrav1.AzureMachineSpec) { s.Zones, s.Spot = nil, &infrav1.Spot{} })).To(Equal([]string{"0 westeurope  Standard_D2s_v5spot"}))
+	f.Expect(places("", func(s *infrav1.AzureMachineSpec) { s.Zones, s.Spot = nil, &infrav1.Spot{} })).
+		To(Equal([]string{"0 westeurope  Standard_D2s_v5spot"}))
 	terms = "for 0.05 USD an hour at most"
-	f.Expect(places("2", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{MaxPrice: "0.05"} })).To(HaveLen(1), "a price that is too low concerns no other request")
+	f.Expect(places("2", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{MaxPrice: "0.05"} })).
+		To(HaveLen(1), "a price that is too low concerns no other request")
 	l := launch("m1")
 	l.FailureDomain = "3"
 	_, err := f.Places(f.ctx, l)
@@ -181,8 +189,12 @@ func TestPowerIsRead(t *testing.T) {
 	spot := func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{EvictionPolicy: "Deallocate"} }
 	taken, off := f.running(launch("taken", spot)), f.running(launch("off"))
 	f.running(launch("on"))
-	f.Expect(f.cloud.Evict("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/taken")).To(Succeed())
-	f.Expect(f.cloud.PowerOff("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/off")).To(Succeed())
+	f.Expect(f.cloud.Evict("/subscriptions/" + arm.DefaultSubscription +
+		"/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/taken")).
+		To(Succeed())
+	f.Expect(f.cloud.PowerOff("/subscriptions/" + arm.DefaultSubscription +
+		"/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/off")).
+		To(Succeed())
 	f.clock.Step(10 * time.Second)
 	statuses, err := f.ListStatus(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())

@@ -123,7 +123,8 @@ func TestAStatusWithoutContent(t *testing.T) {
 	f.Expect(f.observe(ran).Value.State).To(Equal(driverv1.InstanceRunning))
 	f.Expect(f.observe(h).Value).To(And(HaveField("State", driverv1.InstancePending), HaveField("Refused", driver.Class(""))))
 	f.silence(h, false)
-	f.Expect(f.list()).To(ContainElement(And(HaveField("Name", "m2"), HaveField("State", driverv1.InstanceRunning), HaveField("StateCode", timedOut))))
+	f.Expect(f.list()).
+		To(ContainElement(And(HaveField("Name", "m2"), HaveField("State", driverv1.InstanceRunning), HaveField("StateCode", timedOut))))
 	// What is known stays known.
 	f.silence(h, true)
 	f.Expect(f.observe(h).Value.StateCode).To(Equal(timedOut))
@@ -151,11 +152,23 @@ func TestThrottledViews(t *testing.T) {
 	f.list()
 	f.fails(a, timedOut)
 	f.fails(b, timedOut)
-	f.fault(simulator.Fault{Action: "VirtualMachines_InstanceView", Count: 1, Error: &simulator.APIError{Code: "TooManyRequests", Status: http.StatusTooManyRequests, RetryAfter: time.Minute}})
+	f.fault(
+		simulator.Fault{
+			Action: "VirtualMachines_InstanceView",
+			Count:  1,
+			Error:  &simulator.APIError{Code: "TooManyRequests", Status: http.StatusTooManyRequests, RetryAfter: time.Minute},
+		},
+	)
 	_, err := f.List(f.ctx, scope)
 	f.class(err, driver.ClassThrottle)
 	f.Expect(driver.RetryAfterOf(err)).To(Equal(time.Minute))
 	f.Expect(f.views()).To(Equal(1))
-	f.fault(simulator.Fault{Action: "VirtualMachines_InstanceView", Count: 2, Error: &simulator.APIError{Code: "AuthorizationFailed", Status: http.StatusForbidden}})
+	f.fault(
+		simulator.Fault{
+			Action: "VirtualMachines_InstanceView",
+			Count:  2,
+			Error:  &simulator.APIError{Code: "AuthorizationFailed", Status: http.StatusForbidden},
+		},
+	)
 	f.Expect(f.states()).To(Equal(map[driverv1.InstanceState]int{driverv1.InstanceRunning: 2}))
 }

@@ -83,7 +83,10 @@ func TestEveryCodeHasAClass(t *testing.T) {
 			f.Expect(f.observe(h).Value).To(want)
 
 			f.fault(simulator.Fault{Action: "*", Error: &simulator.APIError{
-				Code: c.code, Status: c.status, Message: c.message + " Correlation ID: '00000000-0000-0000-0000-000000000007'.", RetryAfter: 17 * time.Second,
+				Code:       c.code,
+				Status:     c.status,
+				Message:    c.message + " Correlation ID: '00000000-0000-0000-0000-000000000007'.",
+				RetryAfter: 17 * time.Second,
 			}})
 			create, one, many := c.class, c.class, c.class
 			switch c.code {
@@ -134,7 +137,8 @@ func TestAFailedLaunchLeavesNothing(t *testing.T) {
 	f.Expect(f.kinds()).To(Equal(map[string]int{"networkInterfaces": 1}))
 	left, err := f.ListLeftovers(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(left).To(ConsistOf(And(HaveField("Kind", "networkInterfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Lineage", l.Lineage))))
+	f.Expect(left).
+		To(ConsistOf(And(HaveField("Kind", "networkInterfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Lineage", l.Lineage))))
 	other := handle(launch("other"))
 	first, _ = f.cleaned(other)
 	f.Expect(first).To(BeEmpty())
@@ -167,7 +171,8 @@ func TestALostAnswer(t *testing.T) {
 
 // TestEveryCallEndsByItsDeadline while Azure hangs, from the first byte or in the middle of an answer, and is of unknown outcome.
 func TestEveryCallEndsByItsDeadline(t *testing.T) {
-	for name, fault := range map[string]simulator.Fault{"no answer": {Action: "*", HoldAfter: true}, "half an answer": {Action: "*", HoldBody: true}} {
+	for name, fault := range map[string]simulator.Fault{"no answer": {Action: "*", HoldAfter: true},
+		"half an answer": {Action: "*", HoldBody: true}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, arm.Options{})
 			h := f.running(launch("m1"))
@@ -191,7 +196,8 @@ func TestCredentialsThatAreNone(t *testing.T) {
 	f.tokens.err = errors.New("the secret is hunter2")
 	_, err := f.Create(f.ctx, launch("m1"))
 	f.class(err, driver.ClassAuth)
-	f.Expect(err.Error()).To(And(Not(ContainSubstring("hunter2")), ContainSubstring("credentials of the provider's process: no answer from Microsoft Entra ID")))
+	f.Expect(err.Error()).
+		To(And(Not(ContainSubstring("hunter2")), ContainSubstring("credentials of the provider's process: no answer from Microsoft Entra ID")))
 	_, err = f.List(f.ctx, scope)
 	f.class(err, driver.ClassAuth)
 	f.Expect(f.calls()).To(BeEmpty())
@@ -212,7 +218,8 @@ func TestForgedHandles(t *testing.T) {
 	before := f.calls()
 	for _, id := range []string{
 		"", "m1", "azure:///m1", strings.Replace(h.ProviderID, arm.DefaultSubscription, "00000000-0000-0000-0000-000000000002", 1),
-		strings.Replace(h.ProviderID, "/nodes/", "/images/", 1), h.ProviderID + "/../../disks/x", h.ProviderID + "?api-version=1", h.ProviderID + "\n",
+		strings.Replace(h.ProviderID, "/nodes/", "/images/", 1), h.ProviderID + "/../../disks/x", h.ProviderID + "?api-version=1",
+		h.ProviderID + "\n",
 		strings.Replace(h.ProviderID, "m1", "..", 1), strings.Replace(h.ProviderID, "m1", "a%2fb", 1),
 		strings.Replace(h.ProviderID, "Microsoft.Compute", "Microsoft.Network", 1),
 	} {
@@ -236,7 +243,13 @@ func TestOneHandleDoesNotSpoilTheOthers(t *testing.T) {
 	answers := f.Observe(f.ctx, scope, []driver.Handle{gone, there})
 	f.class(answers[0].Err, driver.ClassNotFound)
 	f.Expect(answers[1].Value.State).To(Equal(driverv1.InstanceRunning))
-	f.fault(simulator.Fault{Action: "VirtualMachines_Delete", Parameters: map[string]string{"name": "m1"}, Error: &simulator.APIError{Code: "ScopeLocked"}})
+	f.fault(
+		simulator.Fault{
+			Action:     "VirtualMachines_Delete",
+			Parameters: map[string]string{"name": "m1"},
+			Error:      &simulator.APIError{Code: "ScopeLocked"},
+		},
+	)
 	f.running(launch("m2"))
 	errs := f.Delete(f.ctx, scope, []driver.Handle{there, gone})
 	f.class(errs[0], driver.ClassTerminal)
@@ -264,7 +277,13 @@ func TestARefusalOfOneDoesNotEndABatch(t *testing.T) {
 	for _, code := range []string{"RequestDisallowedByPolicy", "DenyAssignmentAuthorizationFailed"} {
 		f := newFixture(t, arm.Options{})
 		a, b := f.running(launch("m1")), f.running(launch("m2"))
-		f.fault(simulator.Fault{Action: "*", Parameters: map[string]string{"name": "m1"}, Error: &simulator.APIError{Status: http.StatusForbidden, Code: code}})
+		f.fault(
+			simulator.Fault{
+				Action:     "*",
+				Parameters: map[string]string{"name": "m1"},
+				Error:      &simulator.APIError{Status: http.StatusForbidden, Code: code},
+			},
+		)
 		answers := f.Observe(f.ctx, scope, []driver.Handle{a, b})
 		f.class(answers[0].Err, driver.ClassAuth)
 		f.Expect(answers[1].Value.State).To(Equal(driverv1.InstanceRunning))

@@ -62,7 +62,12 @@ type fixture struct {
 
 func newFixture(t *testing.T, options arm.Options) *fixture {
 	t.Helper()
-	f := &fixture{WithT: NewWithT(t), ctx: t.Context(), tokens: &tokens{}, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))}
+	f := &fixture{
+		WithT:  NewWithT(t),
+		ctx:    t.Context(),
+		tokens: &tokens{},
+		clock:  clocktesting.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)),
+	}
 	options.Clock, options.Seed = f.clock, 1
 	options.Delays = arm.Delays{Create: creation, Delete: deletion, Power: 10 * time.Second}
 	f.cloud = arm.New(options)
@@ -103,8 +108,16 @@ func launch(name string, changes ...func(*infrav1.AzureMachineSpec)) driver.Laun
 	m := &infrav1.AzureMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec(changes...)}
 	uid := types.UID("uid-of-" + name)
 	l := driver.Launch[*infrav1.AzureMachine]{
-		Object: m, Scope: scope, Token: "token-of-" + name, Name: name, OwnerUID: uid, Owner: "default/" + name, Attempt: 1, Lineage: "cluster_epoch_1",
-		ClusterName: "green", UserData: []byte(userData),
+		Object:      m,
+		Scope:       scope,
+		Token:       "token-of-" + name,
+		Name:        name,
+		OwnerUID:    uid,
+		Owner:       "default/" + name,
+		Attempt:     1,
+		Lineage:     "cluster_epoch_1",
+		ClusterName: "green",
+		UserData:    []byte(userData),
 	}
 	l.Placement = driver.Placement{ID: arm.DefaultLocation + "-1", FailureDomain: "1", InstanceType: m.Spec.VMSize}
 	if len(m.Spec.Zones) == 0 {
@@ -114,7 +127,15 @@ func launch(name string, changes ...func(*infrav1.AzureMachineSpec)) driver.Laun
 }
 
 func handle(l driver.Launch[*infrav1.AzureMachine]) driver.Handle {
-	return driver.Handle{Scope: scope, Token: l.Token, Name: l.Name, Placement: l.Placement, Attempt: l.Attempt, OwnerUID: l.OwnerUID, Owner: l.Owner}
+	return driver.Handle{
+		Scope:     scope,
+		Token:     l.Token,
+		Name:      l.Name,
+		Placement: l.Placement,
+		Attempt:   l.Attempt,
+		OwnerUID:  l.OwnerUID,
+		Owner:     l.Owner,
+	}
 }
 
 // accepted launches a machine and returns its handle.

@@ -57,8 +57,12 @@ func TestAListThatLacksAMachine(t *testing.T) {
 	for _, name := range []string{"m1", "m2", "m3", "m4"} {
 		handles = append(handles, f.running(launch(name)))
 	}
-	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup + "/providers/Microsoft.Compute/virtualMachines/m1")).To(Succeed())
-	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup + "/providers/Microsoft.Compute/virtualMachines/m2")).To(Succeed())
+	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup +
+		"/providers/Microsoft.Compute/virtualMachines/m1")).
+		To(Succeed())
+	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup +
+		"/providers/Microsoft.Compute/virtualMachines/m2")).
+		To(Succeed())
 	handles[1].Ending = true
 	before := f.calls()["VirtualMachines_Get"]
 	answers := f.Observe(f.ctx, scope, handles)

@@ -15,7 +15,9 @@ func TestCallsAreCounted(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	before, err := callstest.Counted("azure", arm.DefaultSubscription)
 	f.Expect(err).NotTo(HaveOccurred())
-	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Error: &simulator.APIError{Code: "AllocationFailed", Status: 409}})
+	f.fault(
+		simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Error: &simulator.APIError{Code: "AllocationFailed", Status: 409}},
+	)
 	_, _ = f.Create(f.ctx, launch("counted"))
 	f.deleted(f.running(launch("counted")))
 	_, err = f.ListLeftovers(f.ctx, scope)

@@ -19,10 +19,16 @@ import (
 // launch needs those of all that it makes and refers to.
 var actions = map[string][]string{
 	"VirtualMachines_CreateOrUpdate": {
-		"Microsoft.Compute/virtualMachines/write", "Microsoft.Compute/disks/write", "Microsoft.Compute/images/read",
-		"Microsoft.Compute/galleries/images/versions/read", "Microsoft.Network/networkInterfaces/write", "Microsoft.Network/networkInterfaces/join/action",
-		"Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/publicIPAddresses/join/action",
-		"Microsoft.Network/virtualNetworks/subnets/join/action", "Microsoft.Network/networkSecurityGroups/join/action",
+		"Microsoft.Compute/virtualMachines/write",
+		"Microsoft.Compute/disks/write",
+		"Microsoft.Compute/images/read",
+		"Microsoft.Compute/galleries/images/versions/read",
+		"Microsoft.Network/networkInterfaces/write",
+		"Microsoft.Network/networkInterfaces/join/action",
+		"Microsoft.Network/publicIPAddresses/write",
+		"Microsoft.Network/publicIPAddresses/join/action",
+		"Microsoft.Network/virtualNetworks/subnets/join/action",
+		"Microsoft.Network/networkSecurityGroups/join/action",
 		"Microsoft.ManagedIdentity/userAssignedIdentities/assign/action",
 	},
 	"VirtualMachines_Get": {"Microsoft.Compute/virtualMachines/read"}, "VirtualMachines_List": {"Microsoft.Compute/virtualMachines/read"},

@@ -17,7 +17,8 @@ import (
 
 // TestCredentialsOfTheEnvironment that are not enough are named, and not passed over for those of the host, which belong to another user.
 func TestCredentialsOfTheEnvironment(t *testing.T) {
-	const tenant, client, secret, certificate, token = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH",
+	const tenant, client, secret, certificate, token = "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET",
+		"AZURE_CLIENT_CERTIFICATE_PATH",
 		"AZURE_FEDERATED_TOKEN_FILE"
 	for name, c := range map[string]struct {
 		set []string
@@ -71,7 +72,11 @@ func TestTheClientIDAloneNamesAManagedIdentity(t *testing.T) {
 	asked := make(chan string, 1)
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.Query().Get("client_id")
-		fmt.Fprintf(w, `{"access_token":"of the identity","expires_on":"%d","resource":"r","token_type":"Bearer"}`, time.Now().Add(time.Hour).Unix())
+		fmt.Fprintf(
+			w,
+			`{"access_token":"of the identity","expires_on":"%d","resource":"r","token_type":"Bearer"}`,
+			time.Now().Add(time.Hour).Unix(),
+		)
 	}))
 	defer endpoint.Close()
 	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE"} {
@@ -83,7 +88,10 @@ func TestTheClientIDAloneNamesAManagedIdentity(t *testing.T) {
 	t.Setenv("IDENTITY_HEADER", "x")
 	config, err := (&session.Options{Environment: "AzureCloud"}).Config()
 	g.Expect(err).NotTo(HaveOccurred())
-	token, err := config.Credential.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://management.azure.com/.default"}})
+	token, err := config.Credential.GetToken(
+		t.Context(),
+		policy.TokenRequestOptions{Scopes: []string{"https://management.azure.com/.default"}},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(token.Token).To(Equal("of the identity"))
 	g.Expect(asked).To(Receive(Equal(alone)))

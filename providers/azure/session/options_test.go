@@ -37,5 +37,6 @@ func TestFlags(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(config.Cloud.Services[cloud.ResourceManager].Audience).NotTo(BeEmpty())
 	}
-	NewWithT(t).Expect(cloud.AzurePublic.Services[cloud.ResourceManager].Endpoint).To(Equal("https://management.azure.com"), "no flag changes what all share")
+	NewWithT(t).Expect(cloud.AzurePublic.Services[cloud.ResourceManager].Endpoint).
+		To(Equal("https://management.azure.com"), "no flag changes what all share")
 }

@@ -78,14 +78,23 @@ func newRig(t *testing.T, spec infrav1.AzureIdentitySpec) *rig {
 	r.objects = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&infrav1.AzureIdentity{ObjectMeta: metav1.ObjectMeta{Name: "id", UID: "u", Generation: 1}, Spec: spec},
 	).Build()
-	r.app = entra.Application{Tenant: tenantA, ClientID: clientID, ObjectID: "object", Secrets: []string{"first"}, Tokens: []string{"token-one"}}
+	r.app = entra.Application{
+		Tenant:   tenantA,
+		ClientID: clientID,
+		ObjectID: "object",
+		Secrets:  []string{"first"},
+		Tokens:   []string{"token-one"},
+	}
 	r.authority.SetApplication(r.app)
 	r.sessions = session.NewSessions(r.objects, r.objects, r.clock, session.Sources{
 		Config: session.Config{
 			Credential: processToken{},
-			Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: "https://" + login + "/", Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
-				cloud.ResourceManager: {Endpoint: "https://management.example.com", Audience: "https://management.azure.com"},
-			}},
+			Cloud: cloud.Configuration{
+				ActiveDirectoryAuthorityHost: "https://" + login + "/",
+				Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
+					cloud.ResourceManager: {Endpoint: "https://management.example.com", Audience: "https://management.azure.com"},
+				},
+			},
 			Transport: &http.Client{Transport: &entra.Redirect{Host: login, To: server.Listener.Addr().String(), Next: &http.Transport{}}},
 		},
 		TokenDirectories: []string{r.tokens}, Timeout: 5 * time.Second, Namespace: own,
@@ -175,7 +184,13 @@ func TestACertificate(t *testing.T) {
 	r := newRig(t, principal())
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	r.Expect(err).NotTo(HaveOccurred())
-	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{SerialNumber: big.NewInt(1)}, &key.PublicKey, key)
+	raw, err := x509.CreateCertificate(
+		rand.Reader,
+		&x509.Certificate{SerialNumber: big.NewInt(1)},
+		&x509.Certificate{SerialNumber: big.NewInt(1)},
+		&key.PublicKey,
+		key,
+	)
 	r.Expect(err).NotTo(HaveOccurred())
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	r.Expect(err).NotTo(HaveOccurred())

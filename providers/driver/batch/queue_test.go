@@ -231,14 +231,16 @@ func TestTheWaitAfterThrottling(t *testing.T) {
 	}
 	r.Expect(len(waits)).To(BeNumerically(">", 50), "it varies")
 	r.flush(driver.Scope{Location: "r"})
-	r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", 2*time.Minute), BeNumerically("<", 144*time.Second)), "the second in a row")
+	r.Expect(r.waits(driver.Scope{Location: "r"})).
+		To(And(BeNumerically(">=", 2*time.Minute), BeNumerically("<", 144*time.Second)), "the second in a row")
 
 	r.answers(nil)
 	r.flush(driver.Scope{Location: "r"})
 	r.answers(throttle)
 	r.ask("r", "a", "b")
 	r.flush(driver.Scope{Location: "r"})
-	r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)), "the first again")
+	r.Expect(r.waits(driver.Scope{Location: "r"})).
+		To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)), "the first again")
 }
 
 func TestTheLongerOfBackoffAndTheCloudsDelayCounts(t *testing.T) {

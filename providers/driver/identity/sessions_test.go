@@ -42,7 +42,10 @@ func newFixture(t *testing.T) *fixture {
 	id := identitytest.New("id", "ns")
 	id.Spec.SecretName = "keys"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "keys"}, Data: map[string][]byte{"key": []byte("one")}}
-	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys"}, Data: map[string][]byte{"key": []byte("of a tenant")}}
+	elsewhere := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys"},
+		Data:       map[string][]byte{"key": []byte("of a tenant")},
+	}
 	f := &fixture{GomegaWithT: NewWithT(t), server: newServer(t, id, secret, elsewhere), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	secrets := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

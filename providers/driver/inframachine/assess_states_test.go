@@ -25,15 +25,19 @@ func TestEachStateAndEvent(t *testing.T) {
 	taken := outcomes{"!InstanceInterrupted", "!InstanceInterrupted"}
 	ended, failed := outcomes{"!InstanceLaunchFailed", "!InstanceTerminated"}, outcomes{"!InstanceLaunchFailed", "InstanceFailed"}
 	for state, want := range map[driverv1.InstanceState]map[string]outcomes{
-		driverv1.InstancePending:     {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
-		driverv1.InstanceRunning:     {"": running, "interrupted": running, "refused": running, "refused permanently": running},
-		driverv1.InstanceStopping:    {"": stopping, "interrupted": stopping, "refused": stopping, "refused permanently": stopping},
-		driverv1.InstanceStopped:     {"": stopped, "interrupted": taken, "refused": stopped, "refused permanently": stopped},
-		driverv1.InstanceTerminating: {"": ended, "interrupted": taken, "refused": {"InsufficientCapacity", "!InstanceTerminated"}, "refused permanently": ended},
-		driverv1.InstanceTerminated:  {"": ended, "interrupted": taken, "refused": {"again", "!InstanceTerminated"}, "refused permanently": ended},
-		driverv1.InstanceFailed:      {"": failed, "interrupted": {"!InstanceInterrupted", "InstanceFailed"}, "refused": {"again", "InstanceFailed"}, "refused permanently": failed},
-		driverv1.InstanceMissing:     {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending}, // no driver reports that
-		"SomeDay":                    {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
+		driverv1.InstancePending:  {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
+		driverv1.InstanceRunning:  {"": running, "interrupted": running, "refused": running, "refused permanently": running},
+		driverv1.InstanceStopping: {"": stopping, "interrupted": stopping, "refused": stopping, "refused permanently": stopping},
+		driverv1.InstanceStopped:  {"": stopped, "interrupted": taken, "refused": stopped, "refused permanently": stopped},
+		driverv1.InstanceTerminating: {"": ended, "interrupted": taken, "refused": {"InsufficientCapacity", "!InstanceTerminated"},
+			"refused permanently": ended},
+		driverv1.InstanceTerminated: {"": ended, "interrupted": taken, "refused": {"again", "!InstanceTerminated"},
+			"refused permanently": ended},
+		driverv1.InstanceFailed: {"": failed, "interrupted": {"!InstanceInterrupted", "InstanceFailed"},
+			"refused": {"again", "InstanceFailed"}, "refused permanently": failed},
+		driverv1.InstanceMissing: {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
+		// no driver reports that
+		"SomeDay": {"": pending, "interrupted": pending, "refused": pending, "refused permanently": pending},
 	} {
 		for event, i := range events {
 			for ran, wanted := range map[bool]string{false: want[event].young, true: want[event].ran} {
@@ -60,7 +64,13 @@ func TestEachStateAndEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			launched := time.Unix(100000, 0)
-			seen := observation{view: inventory.View{ListedAt: launched}, launchedAt: launched, provisioned: test.ran, launchTimeout: 20 * time.Minute, grace: 5 * time.Minute}
+			seen := observation{
+				view:          inventory.View{ListedAt: launched},
+				launchedAt:    launched,
+				provisioned:   test.ran,
+				launchTimeout: 20 * time.Minute,
+				grace:         5 * time.Minute,
+			}
 			NewWithT(t).Expect(outcomeOf(assess(seen, launched.Add(test.age)))).To(Equal(test.want))
 		})
 	}

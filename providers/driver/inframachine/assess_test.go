@@ -80,7 +80,14 @@ func TestAssess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			seen := observation{view: test.view, asOf: launched.Add(test.age), launchedAt: launched, provisioned: test.provisioned, launchTimeout: timeout, grace: grace}
+			seen := observation{
+				view:          test.view,
+				asOf:          launched.Add(test.age),
+				launchedAt:    launched,
+				provisioned:   test.provisioned,
+				launchTimeout: timeout,
+				grace:         grace,
+			}
 			got := assess(seen, launched.Add(test.age))
 			reason := ""
 			if got.why != nil {
@@ -101,7 +108,10 @@ func TestAssessAfterTheStatusWasLost(t *testing.T) {
 		driverv1.InstancePending:  {failure: true}, // it has been starting all the time
 	} {
 		view := inventory.View{Known: true, Listed: true, ListedAt: now, Instance: driver.Instance{State: state}}
-		got := assess(observation{view: view, asOf: now, launchedAt: now.Add(-time.Hour), statusLost: true, launchTimeout: time.Minute, grace: time.Minute}, now)
+		got := assess(
+			observation{view: view, asOf: now, launchedAt: now.Add(-time.Hour), statusLost: true, launchTimeout: time.Minute, grace: time.Minute},
+			now,
+		)
 		NewWithT(t).Expect(got.why).NotTo(BeNil())
 		got.why = nil
 		NewWithT(t).Expect(got).To(Equal(want), string(state))
@@ -121,7 +131,10 @@ func TestAnInstanceThatCannotBeReadHasNotFailed(t *testing.T) {
 func TestAnInstanceThatIsNotListedIsLookedAtWhenTheFirstOfItsTimesIsOver(t *testing.T) {
 	launched := time.Unix(100000, 0)
 	view := inventory.View{Known: true, ListedAt: launched, Instance: driver.Instance{State: driverv1.InstancePending}}
-	got := assess(observation{view: view, launchedAt: launched, launchTimeout: 3 * time.Minute, grace: 5 * time.Minute}, launched.Add(time.Minute))
+	got := assess(
+		observation{view: view, launchedAt: launched, launchTimeout: 3 * time.Minute, grace: 5 * time.Minute},
+		launched.Add(time.Minute),
+	)
 	NewWithT(t).Expect(got.after).To(Equal(2*time.Minute), "its launch times out before its absence is believed")
 }
 

@@ -27,7 +27,13 @@ func runs(conditions ...metav1.Condition) *driverv1.MachineStatus {
 }
 
 func reachable(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: driverv1.CloudReachableCondition, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(nine)}
+	return metav1.Condition{
+		Type:               driverv1.CloudReachableCondition,
+		Status:             status,
+		Reason:             reason,
+		Message:            message,
+		LastTransitionTime: metav1.NewTime(nine),
+	}
 }
 
 func TestCloudReachable(t *testing.T) {
@@ -98,7 +104,8 @@ func TestAGenerationAloneIsNoWrite(t *testing.T) {
 	g.Expect(s.Object.Status).To(Equal(s.Original.Status))
 	s.Object.Status.InstanceState = driverv1.InstanceStopped
 	s.deriveReachable()
-	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, driverv1.CloudReachableCondition).ObservedGeneration).To(BeEquivalentTo(2), "with another change")
+	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, driverv1.CloudReachableCondition).ObservedGeneration).
+		To(BeEquivalentTo(2), "with another change")
 }
 
 func TestAnOutageIsRecordedOnce(t *testing.T) {

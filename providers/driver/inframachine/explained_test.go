@@ -37,7 +37,12 @@ func TestAListFromBeforeTheLaunchShowsAnEarlierAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newTestScope(&testMachine{}, launched, testWriter{})
 			s.launched.LastCall, s.handle.Name, s.handle.Token = &launched, "node-1", "second"
-			s.view = inventory.View{Known: true, Listed: true, ListedAt: test.listedAt, Instance: driver.Instance{ProviderID: "p", Token: test.token}}
+			s.view = inventory.View{
+				Known:    true,
+				Listed:   true,
+				ListedAt: test.listedAt,
+				Instance: driver.Instance{ProviderID: "p", Token: test.token},
+			}
 			s.dropEarlier()
 			NewWithT(t).Expect(s.view.Known).To(Equal(!test.dropped))
 		})

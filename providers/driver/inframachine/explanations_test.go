@@ -42,7 +42,9 @@ func TestExplainDeletion(t *testing.T) {
 	auth := driver.NewAuthError("T", "C", errors.New("x"))
 	for _, why := range []*explanation{explainDeletion(auth), explainDependants(auth)} {
 		g.Expect(why.reason).To(Equal("Unauthorized"))
-		g.Expect(why.message).To(And(ContainSubstring("check the permissions"), ContainSubstring("remove the finalizer "+Finalizer)), "there is a way out")
+		g.Expect(why.message).
+			To(And(ContainSubstring("check the permissions"), ContainSubstring("remove the finalizer "+Finalizer)), "there is a way out")
 	}
-	g.Expect(explainDependants(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).To(ContainSubstring("volume v"))
+	g.Expect(explainDependants(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).
+		To(ContainSubstring("volume v"))
 }

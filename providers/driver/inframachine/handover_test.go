@@ -32,7 +32,11 @@ func TestHandOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newTestScope(&testMachine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: began}}}, began.Add(test.after), testWriter{})
+			s := newTestScope(
+				&testMachine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: began}}},
+				began.Add(test.after),
+				testWriter{},
+			)
 			s.handle.ProviderID, s.Object.Status.Addresses = "p", test.given
 			s.owner = &clusterv1.Machine{}
 			if !test.stays {
@@ -48,5 +52,6 @@ func TestHandOver(t *testing.T) {
 	before.DeletionTimestamp = &metav1.Time{Time: began}
 	after := before.DeepCopy()
 	after.Status.Addresses = host
-	g.Expect(machineChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "it is woken when they are taken over")
+	g.Expect(machineChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).
+		To(BeTrue(), "it is woken when they are taken over")
 }

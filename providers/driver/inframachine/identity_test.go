@@ -45,7 +45,9 @@ func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 	provisioned := func(m *testMachine) {
 		launched(m)
 		m.Status.Initialization.Provisioned, m.Status.Ready = new(true), true
-		m.Status.Conditions = []metav1.Condition{{Type: driverv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: driverv1.InstanceRunningReason}}
+		m.Status.Conditions = []metav1.Condition{
+			{Type: driverv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: driverv1.InstanceRunningReason},
+		}
 	}
 	deleted := func(m *testMachine) {
 		provisioned(m)

@@ -36,7 +36,8 @@ func TestInterrupted(t *testing.T) {
 	i := r.interrupted.get(client.ObjectKeyFromObject(obj))
 	g.Expect(i.about(obj, "p")).To(BeTrue())
 	g.Expect(i.about(obj, "q")).To(BeFalse(), "of another instance")
-	g.Expect(i.about(&testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "v"}}, "p")).To(BeFalse(), "of the object before it")
+	g.Expect(i.about(&testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "v"}}, "p")).
+		To(BeFalse(), "of the object before it")
 	g.Expect((&interruption{}).about(&testMachine{}, "")).To(BeFalse())
 
 	settle()
@@ -115,7 +116,9 @@ func TestKeepMachine(t *testing.T) {
 			o.obj.Name, o.obj.Spec.ProviderID, o.cluster.Name = "m", "p", "c"
 			o.machine.Spec = clusterv1.MachineSpec{ClusterName: "c", ProviderID: "p",
 				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infra", Kind: "TestMachine", Name: "m"}}
-			o.machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Controller: ptr.To(true)}}
+			o.machine.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Controller: ptr.To(true)},
+			}
 			test.change(o)
 			keep := r.keepMachine(o.obj, o.machine, o.cluster)
 			if test.want == "" {
@@ -131,7 +134,10 @@ func TestKeepMachine(t *testing.T) {
 // The cloud decides whose the instance is, and whether it can be taken back at all.
 func TestKeepByCloud(t *testing.T) {
 	g := NewWithT(t)
-	handle := driver.Handle{OwnerUID: "u", Owner: driver.OwnerName(client.ObjectKeyFromObject(&testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}))}
+	handle := driver.Handle{
+		OwnerUID: "u",
+		Owner:    driver.OwnerName(client.ObjectKeyFromObject(&testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}})),
+	}
 	own := driver.Instance{ID: "i", OwnerUID: handle.OwnerUID, Owner: handle.Owner, Interruptible: true}
 	onDemand, foreign := own, own
 	onDemand.Interruptible = false

@@ -14,7 +14,12 @@ func candidateOf(place, instanceType string, rank int) driver.Candidate {
 
 // TestIsFallback: only a type that the spec has a better choice than is left out when the cloud refuses it.
 func TestIsFallback(t *testing.T) {
-	candidates := []driver.Candidate{candidateOf("a", "first", 0), candidateOf("b", "first", 0), candidateOf("a", "second", 1), candidateOf("a", "third", 2)}
+	candidates := []driver.Candidate{
+		candidateOf("a", "first", 0),
+		candidateOf("b", "first", 0),
+		candidateOf("a", "second", 1),
+		candidateOf("a", "third", 2),
+	}
 	for name, test := range map[string]struct {
 		candidates   []driver.Candidate
 		instanceType string

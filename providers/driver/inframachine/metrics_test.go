@@ -39,7 +39,11 @@ func TestTimeToState(t *testing.T) {
 
 	leaving := obj.DeepCopyObject().(*testMachine)
 	leaving.DeletionTimestamp = &metav1.Time{Time: created.Add(time.Hour)}
-	r.measure(newTestScope(leaving, created.Add(time.Hour+5*time.Second), testWriter{}), in(driverv1.InstanceRunning), in(driverv1.InstanceTerminated))
+	r.measure(
+		newTestScope(leaving, created.Add(time.Hour+5*time.Second), testWriter{}),
+		in(driverv1.InstanceRunning),
+		in(driverv1.InstanceTerminated),
+	)
 	_, seconds = sum(driverv1.InstanceTerminated)
 	g.Expect(seconds).To(Equal(5.0))
 	r.reached(newTestScope(leaving, created, testWriter{}), stateReleased)

@@ -19,7 +19,12 @@ func TestReasonsAreDocumented(t *testing.T) {
 	}
 	coded := slices.DeleteFunc(doccheck.Constants(t, doccheck.Named("Reason"), "providers/driver/inframachine"),
 		func(reason string) bool { return slices.Contains(well, reason) })
-	coded = append(coded, driverv1.IdentityNotFoundReason, driverv1.IdentityNotAllowedReason, driverv1.IdentityNotReadyReason) // Of identity.Guard.
+	coded = append(
+		coded,
+		driverv1.IdentityNotFoundReason,
+		driverv1.IdentityNotAllowedReason,
+		driverv1.IdentityNotReadyReason,
+	) // Of identity.Guard.
 	slices.Sort(coded)
 	doccheck.Compare(t, page, "reasons", slices.Compact(documented), coded)
 }

@@ -51,7 +51,13 @@ var simEvents = []simEvent{
 	{"creations fail late", 6, failLate},
 	{"operations are slow", 3, func(w *simWorld, d *rand.Rand) {
 		w.cause("slow")
-		w.cloud.AddFault(cloud.Fault{Call: simulation.One(d, "CreateMachine", "DeleteMachine", ""), Count: 1 + d.IntN(4), Operation: cloud.OperationFault{Slow: minutes(d, 0.1, 2)}})
+		w.cloud.AddFault(
+			cloud.Fault{
+				Call:      simulation.One(d, "CreateMachine", "DeleteMachine", ""),
+				Count:     1 + d.IntN(4),
+				Operation: cloud.OperationFault{Slow: minutes(d, 0.1, 2)},
+			},
+		)
 	}},
 	{"a creation never ends", 1, func(w *simWorld, _ *rand.Rand) {
 		w.cause("slow")
@@ -60,7 +66,13 @@ var simEvents = []simEvent{
 	{"deletions fail", 2, func(w *simWorld, d *rand.Rand) {
 		failure := cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}
 		w.cause("failedDeletion")
-		w.cloud.AddFault(cloud.Fault{Call: simulation.One(d, "DeleteMachine", "DeleteDisk", "DeleteInterface", "DeleteAddress"), Count: 1 + d.IntN(3), Operation: cloud.OperationFault{Fail: &failure}})
+		w.cloud.AddFault(
+			cloud.Fault{
+				Call:      simulation.One(d, "DeleteMachine", "DeleteDisk", "DeleteInterface", "DeleteAddress"),
+				Count:     1 + d.IntN(3),
+				Operation: cloud.OperationFault{Fail: &failure},
+			},
+		)
 	}},
 	{"the machine is interrupted", 2, ofMachine(func(w *simWorld, m cloud.Machine, _ *rand.Rand) {
 		w.cause("InstanceInterrupted")
@@ -104,7 +116,15 @@ var simEvents = []simEvent{
 
 // failLate has creations fail after they were accepted, and leave something behind.
 func failLate(w *simWorld, d *rand.Rand) {
-	code := simulation.One(d, cloud.CodeZoneExhausted, cloud.CodeZoneExhausted, cloud.CodeQuotaExceeded, cloud.CodeInternal, cloud.CodeImageNotFound, cloud.CodeInvalidArgument)
+	code := simulation.One(
+		d,
+		cloud.CodeZoneExhausted,
+		cloud.CodeZoneExhausted,
+		cloud.CodeQuotaExceeded,
+		cloud.CodeInternal,
+		cloud.CodeImageNotFound,
+		cloud.CodeInvalidArgument,
+	)
 	if code == cloud.CodeInvalidArgument {
 		w.cause("InstanceLaunchFailed")
 	}
@@ -176,7 +196,8 @@ func (w *simWorld) forge(d *rand.Rand) {
 			return
 		}
 		now := time.Now().UTC()
-		kind := simulation.One(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID", "failure", "failure")
+		kind := simulation.One(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID", "failure",
+			"failure")
 		switch kind {
 		case "operation":
 			record.Operation = simulation.One(d, "op-000001", "nothing", "")

@@ -106,7 +106,8 @@ func TestANameIsNotLeftWhileACallForItIsOnItsWay(t *testing.T) {
 }
 
 func TestAForgedFailureEndsNothing(t *testing.T) {
-	for name, after := range map[string]time.Duration{"while the cloud creates it": 2 * time.Second, "while it starts": 7 * time.Second, "while it runs": time.Minute} {
+	for name, after := range map[string]time.Duration{"while the cloud creates it": 2 * time.Second, "while it starts": 7 * time.Second,
+		"while it runs": time.Minute} {
 		for cloudName, prepare := range map[string]func(*simWorld){"": nil, ", tokens": (*simWorld).useTokens} {
 			t.Run(name+cloudName, func(t *testing.T) {
 				scripted(t, func(g *WithT, w *simWorld) {
@@ -143,7 +144,14 @@ func TestAForgedFailureOfAForeignInstance(t *testing.T) {
 		w.cause("forged")
 		w.change(func(obj *examplev1.ExampleMachine) {
 			now := time.Now().UTC()
-			text, err := inframachine.LaunchRecord{UID: obj.UID, Attempt: 1, Placement: "a", FirstCall: &now, LastCall: &now, Failed: driver.ClassRefused}.Encode()
+			text, err := inframachine.LaunchRecord{
+				UID:       obj.UID,
+				Attempt:   1,
+				Placement: "a",
+				FirstCall: &now,
+				LastCall:  &now,
+				Failed:    driver.ClassRefused,
+			}.Encode()
 			g.Expect(err).NotTo(HaveOccurred())
 			inframachine.PutRecord(obj, text)
 			obj.Spec.ProviderID = simProviderID("a", simName+"0")

@@ -62,7 +62,8 @@ func TestAnInterruptedMachine(t *testing.T) {
 				calls := w.callsSince()
 				g.Expect(p.Reconciler().Interrupted(obj, notice)).To(BeFalse())
 				time.Sleep(45 * time.Second)
-				deleted := w.Server().Get(simulation.MachineID(simName)) == nil || w.Server().Get(simulation.MachineID(simName)).GetDeletionTimestamp() != nil
+				deleted := w.Server().Get(simulation.MachineID(simName)) == nil ||
+					w.Server().Get(simulation.MachineID(simName)).GetDeletionTimestamp() != nil
 				g.Expect(deleted).To(Equal(test.kept == ""))
 				if deleted {
 					g.Expect(calls("delete Machine")).To(Equal(1))
@@ -71,7 +72,12 @@ func TestAnInterruptedMachine(t *testing.T) {
 					return
 				}
 				g.Expect(w.message(driverv1.ReadyCondition)).To(And(
-					HavePrefix("False "+driverv1.InterruptionImminentReason+": "), ContainSubstring("Its Machine is not deleted: "), ContainSubstring(test.kept)))
+					HavePrefix(
+						"False "+driverv1.InterruptionImminentReason+": ",
+					),
+					ContainSubstring("Its Machine is not deleted: "),
+					ContainSubstring(test.kept),
+				))
 				g.Expect(calls("get Machine")).To(BeNumerically("<=", 10), "it looks again every fifteen seconds at most")
 				time.Sleep(30 * time.Minute)
 				g.Expect(w.message(driverv1.ReadyCondition)).To(HavePrefix("True "), "it was not taken back")
@@ -87,14 +93,26 @@ func TestAnInterruptionOfBefore(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Spot = true })
 		w.machine(func(m *clusterv1.Machine) {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "s", Controller: ptr.To(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "s", Controller: ptr.To(true)},
+			}
 		})
 		p := w.Start(w.Server())
 		w.becomesReady(g, 5*time.Minute)
 		obj := w.Server().Machine(simName)
 		now := time.Now()
-		other := inframachine.Notice{Kind: inframachine.NoticeInterruption, ProviderID: obj.Spec.ProviderID + "x", At: now, Deadline: now.Add(2 * time.Minute)}
-		over := inframachine.Notice{Kind: inframachine.NoticeInterruption, ProviderID: obj.Spec.ProviderID, At: now.Add(-5 * time.Minute), Deadline: now.Add(-3 * time.Minute)}
+		other := inframachine.Notice{
+			Kind:       inframachine.NoticeInterruption,
+			ProviderID: obj.Spec.ProviderID + "x",
+			At:         now,
+			Deadline:   now.Add(2 * time.Minute),
+		}
+		over := inframachine.Notice{
+			Kind:       inframachine.NoticeInterruption,
+			ProviderID: obj.Spec.ProviderID,
+			At:         now.Add(-5 * time.Minute),
+			Deadline:   now.Add(-3 * time.Minute),
+		}
 		g.Expect(p.Reconciler().Interrupted(obj, other)).To(BeFalse())
 		time.Sleep(3 * time.Minute)
 		g.Expect(p.Reconciler().Interrupted(obj, over)).To(BeTrue())

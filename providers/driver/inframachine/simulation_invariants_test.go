@@ -81,7 +81,8 @@ func (w *simWorld) checkProviderID(s *simServer, was, is *examplev1.ExampleMachi
 	if w.seen.caused["forged"] {
 		return
 	}
-	if m, ok := s.Stored(simulation.MachineID(simName)).(*clusterv1.Machine); ok && m.Spec.ProviderID != "" && m.Spec.ProviderID != is.Spec.ProviderID {
+	if m, ok := s.Stored(simulation.MachineID(simName)).(*clusterv1.Machine); ok && m.Spec.ProviderID != "" &&
+		m.Spec.ProviderID != is.Spec.ProviderID {
 		w.ViolateLocked("the provider ID changes from %q to %q while the Machine knows it", was.Spec.ProviderID, is.Spec.ProviderID)
 	}
 }

@@ -144,7 +144,12 @@ func TestPartsThatStayAreAskedAboutSlowly(t *testing.T) {
 		first.Stop("ends")
 		w.cause(driverv1.InstanceVanishedReason)
 		g.Expect(w.cloud.Vanish(simAccount, "a", simName)).To(BeTrue())
-		w.cloud.AddFault(cloud.Fault{Call: "DeleteInterface", Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}}})
+		w.cloud.AddFault(
+			cloud.Fault{
+				Call:      "DeleteInterface",
+				Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}},
+			},
+		)
 		w.Start(w.Server())
 		w.Server().Delete(simulation.MachineID(simName))
 		time.Sleep(20 * time.Minute)
@@ -168,7 +173,12 @@ func TestAnAttemptIsClosedWhenNothingIsLeft(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
 		failure := cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "not after all"}
 		w.cloud.AddFault(cloud.Fault{Call: "CreateMachine", Count: 1, Operation: cloud.OperationFault{Fail: &failure, Parts: 3}})
-		w.cloud.AddFault(cloud.Fault{Call: "DeleteInterface", Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}}})
+		w.cloud.AddFault(
+			cloud.Fault{
+				Call:      "DeleteInterface",
+				Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}},
+			},
+		)
 		w.Start(w.Server())
 		time.Sleep(10 * time.Minute)
 		g.Expect(w.record().Attempt).To(Equal(1))

@@ -91,7 +91,8 @@ func TestCredentialsExpiredForAnHour(t *testing.T) {
 					g.Expect(w.message(driverv1.ReadyCondition)).To(HavePrefix("True InstanceRunning"), "or all machines would be replaced")
 					g.Expect(w.message(driverv1.CloudReachableCondition)).To(HavePrefix("False Unauthorized: "))
 				} else {
-					g.Expect(w.message(driverv1.ReadyCondition)).To(And(HavePrefix("False Unauthorized: "), ContainSubstring("check the permissions of identityRef")))
+					g.Expect(w.message(driverv1.ReadyCondition)).
+						To(And(HavePrefix("False Unauthorized: "), ContainSubstring("check the permissions of identityRef")))
 					g.Expect(calls("cloud Create")).To(BeNumerically("<=", 12), "every ten minutes at last")
 				}
 				g.Expect(calls("cloud ")).To(BeNumerically("<=", 200), "a list each minute or so")

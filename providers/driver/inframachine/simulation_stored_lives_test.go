@@ -54,7 +54,8 @@ func TestUserDataIsStoredAsLongAsItIsNeeded(t *testing.T) {
 // few, and no action is needed.
 func TestAStoreThatRefuses(t *testing.T) {
 	for status, reason := range map[int]string{
-		http.StatusForbidden: driverv1.UnauthorizedReason, http.StatusConflict: driverv1.ForeignInstanceReason, http.StatusBadGateway: driverv1.CloudErrorReason,
+		http.StatusForbidden: driverv1.UnauthorizedReason, http.StatusConflict: driverv1.ForeignInstanceReason,
+		http.StatusBadGateway: driverv1.CloudErrorReason,
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			withStore(t, func(g *WithT, w *simWorld) {

@@ -257,7 +257,8 @@ func (w *simWorld) disproof(reason string) string {
 		return ""
 	case reason == driverv1.InstanceLaunchTimeoutReason && w.caused(driverv1.InstanceVanishedReason): // before it was seen
 		return ""
-	case reason == driverv1.InstanceLaunchTimeoutReason && (w.caused("stopped") || w.caused("slow") || len(machines) > 0 && machines[0].State != cloud.StateRunning):
+	case reason == driverv1.InstanceLaunchTimeoutReason &&
+		(w.caused("stopped") || w.caused("slow") || len(machines) > 0 && machines[0].State != cloud.StateRunning):
 		return ""
 	}
 	w.Violate("the machine is reported as failed permanently, which is wrong: %s", reason)

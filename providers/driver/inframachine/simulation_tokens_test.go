@@ -121,8 +121,15 @@ func (d *simTokenDriver) Create(ctx context.Context, l driver.Launch[*examplev1.
 		return driver.Accepted{}, err
 	}
 	return driver.Accepted{Instance: driver.Instance{
-		ID: l.Name, ProviderID: simProviderID(l.Placement.ID, l.Name), Token: l.Token, OwnerUID: l.OwnerUID, Owner: driver.OwnerDigest(l.Owner),
-		State: driverv1.InstancePending, FailureDomain: l.Placement.FailureDomain, InstanceType: l.Placement.InstanceType, Market: l.Placement.Market,
+		ID:            l.Name,
+		ProviderID:    simProviderID(l.Placement.ID, l.Name),
+		Token:         l.Token,
+		OwnerUID:      l.OwnerUID,
+		Owner:         driver.OwnerDigest(l.Owner),
+		State:         driverv1.InstancePending,
+		FailureDomain: l.Placement.FailureDomain,
+		InstanceType:  l.Placement.InstanceType,
+		Market:        l.Placement.Market,
 	}}, nil
 }
 

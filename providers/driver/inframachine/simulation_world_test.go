@@ -150,8 +150,15 @@ func (w *simWorld) populate() {
 
 // createForeign makes a machine of another owner.
 func (w *simWorld) createForeign(zone, name string) {
-	body := fmt.Sprintf(`{"requestID":"foreign-%s-%s","machineType":"small","image":"node-v1","labels":{"%s":"%s","%s":"foreign","%s":"foreign"}}`,
-		zone, name, instance.LabelOwner, foreignOwner, instance.LabelOwnerUID, instance.LabelToken)
+	body := fmt.Sprintf(
+		`{"requestID":"foreign-%s-%s","machineType":"small","image":"node-v1","labels":{"%s":"%s","%s":"foreign","%s":"foreign"}}`,
+		zone,
+		name,
+		instance.LabelOwner,
+		foreignOwner,
+		instance.LabelOwnerUID,
+		instance.LabelToken,
+	)
 	r, _ := http.NewRequest(http.MethodPut, "http://cloud/v1/acct/zones/"+zone+"/machines/"+name, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+simToken)
 	if _, err := w.cloud.Transport().RoundTrip(r); err != nil {

@@ -57,7 +57,8 @@ func mustCompress(t *testing.T, data []byte) []byte {
 // A refused store reports that, whether something may have been launched, and that it continues: none of it is permanent.
 func TestExplainStore(t *testing.T) {
 	for class, reason := range map[driver.Class]string{
-		driver.ClassAuth: driverv1.UnauthorizedReason, driver.ClassQuota: driverv1.QuotaExceededReason, driver.ClassThrottle: driverv1.ThrottledReason,
+		driver.ClassAuth: driverv1.UnauthorizedReason, driver.ClassQuota: driverv1.QuotaExceededReason,
+		driver.ClassThrottle: driverv1.ThrottledReason,
 		driver.ClassConflict: driverv1.ForeignInstanceReason, driver.ClassTerminal: driverv1.InvalidConfigurationReason,
 		driver.ClassUnresolved: driverv1.UnresolvedReferenceReason, driver.ClassRefused: driverv1.CloudErrorReason,
 		driver.ClassUnknown: driverv1.CloudErrorReason, driver.ClassNotFound: driverv1.CloudErrorReason,

@@ -46,7 +46,9 @@ func (e *ending) Mark(driver.Handle) string { return "the mark" }
 func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	g := NewWithT(t)
 	own := func(id string, state driverv1.InstanceState) driver.Answer[driver.Instance] {
-		return driver.Answer[driver.Instance]{Value: driver.Instance{ProviderID: id, State: state, OwnerUID: "u", Owner: "ns/m", Incarnation: "n-" + id}}
+		return driver.Answer[driver.Instance]{
+			Value: driver.Instance{ProviderID: id, State: state, OwnerUID: "u", Owner: "ns/m", Incarnation: "n-" + id},
+		}
 	}
 	foreign := func(id string, state driverv1.InstanceState) driver.Answer[driver.Instance] {
 		answer := own(id, state)
@@ -68,7 +70,8 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	r := &Reconciler[driver.Object]{cloud: cloud, Options: Options{CallTimeout: time.Hour}}
 	answers := r.terminateAll(t.Context(), driver.Scope{Location: ""}, handles)
 	g.Expect(cloud.ended).To(Equal([]string{"protected", "running", "stopped"}))
-	g.Expect(cloud.incarnations).To(Equal([]string{"n-protected", "n-running", "n-stopped"}), "what was looked at is ended, whatever has its name since")
+	g.Expect(cloud.incarnations).
+		To(Equal([]string{"n-protected", "n-running", "n-stopped"}), "what was looked at is ended, whatever has its name since")
 	g.Expect(cloud.looks).To(HaveEach(HaveField("Ending", true)))
 	g.Expect(handles).To(HaveEach(HaveField("Ending", false)), "they are the batch's")
 	g.Expect(answers[0].Err).To(MatchError(lost))

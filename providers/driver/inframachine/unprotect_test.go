@@ -36,7 +36,12 @@ func TestAProtectionThatHangsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		cloud := &protecting{}
-		r := &Reconciler[driver.Object]{Driver: cloud, cloud: cloud, limiter: limit.New(clock.RealClock{}, nil), Options: Options{CallTimeout: time.Minute}}
+		r := &Reconciler[driver.Object]{
+			Driver:  cloud,
+			cloud:   cloud,
+			limiter: limit.New(clock.RealClock{}, nil),
+			Options: Options{CallTimeout: time.Minute},
+		}
 		var handles []driver.Handle
 		for _, id := range []string{"hangs", "panics", "a", "b"} {
 			handles = append(handles, driver.Handle{ProviderID: id, Protected: true})

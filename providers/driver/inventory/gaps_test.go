@@ -53,9 +53,11 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	g.Expect(concerned).To(BeEmpty())
 	a, b, moved := s.view(placed("a", "a-1")), s.view(placed("b", "b-1")), s.view(placed("", "b-2"))
 	g.Expect(a).To(And(HaveField("Listed", false), HaveField("ListedAt", clk.Now()), HaveField("Err", BeNil())))
-	g.Expect(b).To(And(HaveField("Listed", true), HaveField("ListedAt", full), HaveField("Err", MatchError(ContainSubstring("incomplete: b")))))
+	g.Expect(b).
+		To(And(HaveField("Listed", true), HaveField("ListedAt", full), HaveField("Err", MatchError(ContainSubstring("incomplete: b")))))
 	g.Expect(moved).To(And(HaveField("Listed", true), HaveField("ListedAt", full)), "where it is follows from the list before")
-	g.Expect(s.view(placed("b", "b-9"))).To(And(HaveField("Listed", false), HaveField("ListedAt", full)), "absence from before is all that is known")
+	g.Expect(s.view(placed("b", "b-9"))).
+		To(And(HaveField("Listed", false), HaveField("ListedAt", full)), "absence from before is all that is known")
 	g.Expect(s.view(placed("", "z-9"))).To(HaveField("ListedAt", full), "it may be in b")
 	g.Expect(s.others(placed("", "b-1"), "")).To(HaveLen(1), "a second instance there is not forgotten")
 
@@ -113,7 +115,8 @@ func TestAnOutageOfOneZone(t *testing.T) {
 	}
 	g.Expect(concerned).To(ConsistOf(two), "once")
 	g.Expect(s.view(placed("a", "a-1")).Outage).To(BeNil())
-	g.Expect(s.view(placed("b", "b-1")).Outage).To(And(HaveField("LastListed", began), HaveField("Err", MatchError(ContainSubstring("incomplete: b")))))
+	g.Expect(s.view(placed("b", "b-1")).Outage).
+		To(And(HaveField("LastListed", began), HaveField("Err", MatchError(ContainSubstring("incomplete: b")))))
 	g.Expect(s.unlistedSince()).To(Equal(began), "the age of the list is that of its oldest part")
 	_, concerned = s.enter(all, nil, clk.Now())
 	g.Expect(concerned).To(ConsistOf(two))

@@ -216,7 +216,8 @@ func TestPut(t *testing.T) {
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Listed).To(BeTrue())
 
 	r.inventory.Put(driver.Scope{Location: "r"}, instance("i-1", driverv1.InstanceTerminating))
-	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "the latest answer of the cloud counts")
+	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).
+		To(Equal(driverv1.InstanceTerminating), "the latest answer of the cloud counts")
 }
 
 // What was put in is known before any list: the first one reports a change only where it does not hold it.

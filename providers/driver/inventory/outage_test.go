@@ -175,9 +175,11 @@ func TestTheAgeOfWhatIsKnownIsMeasured(t *testing.T) {
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
 	families, err := metrics.Registry.Gather()
 	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(families).To(ContainElements(HaveField("GetName()", "millwright_inventory_age_seconds"), HaveField("GetName()", "millwright_instances")))
+	r.Expect(families).
+		To(ContainElements(HaveField("GetName()", "millwright_inventory_age_seconds"), HaveField("GetName()", "millwright_instances")))
 	r.clock.Step(time.Minute)
-	r.Expect(r.inventory.measure()).To(HaveKeyWithValue(t.Name(), measurement{60, map[driverv1.InstanceState]int{driverv1.InstanceRunning: 1}}))
+	r.Expect(r.inventory.measure()).
+		To(HaveKeyWithValue(t.Name(), measurement{60, map[driverv1.InstanceState]int{driverv1.InstanceRunning: 1}}))
 	r.inventory.Forget(one)
 	r.Expect(r.inventory.measure()).NotTo(HaveKey(t.Name()))
 }

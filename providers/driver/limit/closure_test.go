@@ -179,7 +179,8 @@ func TestHowCallsAreRefusedWhileAKindIsClosed(t *testing.T) {
 // However often the cloud throttles in a row, the pause stays the longest.
 func TestPausesDoNotOverflow(t *testing.T) {
 	g := NewWithT(t)
-	for n, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 6: 32 * time.Second, 7: lastPause, 100: lastPause, 1000: lastPause} {
+	for n, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 6: 32 * time.Second, 7: lastPause,
+		100: lastPause, 1000: lastPause} {
 		g.Expect(pause(n)).To(Equal(want), "%d", n)
 	}
 }

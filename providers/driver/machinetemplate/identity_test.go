@@ -52,7 +52,9 @@ func TestTheCloudIsNotAskedAboutATemplateThatMayNotUseItsIdentity(t *testing.T) 
 	group := schema.GroupVersion{Group: "test.millwright.dev", Version: "v1"}
 	scheme.AddKnownTypeWithName(group.WithKind("TenantTemplate"), &tenantTemplate{})
 	g.Expect(identitytest.AddToScheme(scheme)).To(Succeed())
-	template := &tenantTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u", Labels: map[string]string{"identity": "id"}}}
+	template := &tenantTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "u", Labels: map[string]string{"identity": "id"}},
+	}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(template).WithStatusSubresource(template).Build()
 	cloud := &sizer{}
 	r := &Reconciler[*tenantTemplate]{

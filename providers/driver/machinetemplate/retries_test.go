@@ -122,7 +122,8 @@ func TestAnotherTemplateOfTheSameNameIsAskedFor(t *testing.T) {
 	old := &testTemplate{}
 	g.Expect(r.Client.Get(t.Context(), request.NamespacedName, old)).To(Succeed())
 	g.Expect(r.Client.Delete(t.Context(), old)).To(Succeed())
-	g.Expect(r.Client.Create(t.Context(), &testTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "second"}})).To(Succeed())
+	g.Expect(r.Client.Create(t.Context(), &testTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", UID: "second"}})).
+		To(Succeed())
 	_, err = r.Reconcile(t.Context(), request)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(asked.asked).To(Equal(2))

@@ -148,7 +148,10 @@ func TestADisputeOfAnotherObjectIsReportedAgain(t *testing.T) {
 // A launch record that names the UID of another object changes nothing about where that is, nor does a digest show another's namespace.
 func TestAForgedRecordMovesNoOrigin(t *testing.T) {
 	g := NewWithT(t)
-	w := &World{Clusters: map[types.UID]Cluster{"c": {UID: "c", Namespace: "ns", Name: "green"}, "e": {UID: "e", Namespace: "else", Name: "red"}}, Claims: newClaims()}
+	w := &World{
+		Clusters: map[types.UID]Cluster{"c": {UID: "c", Namespace: "ns", Name: "green"}, "e": {UID: "e", Namespace: "else", Name: "red"}},
+		Claims:   newClaims(),
+	}
 	w.Claims.add(Claim{UID: "v", Namespace: "ns", Cluster: "green", Handle: driver.Handle{Owner: "ns/v", OwnerUID: "v"}})
 	w.Claims.add(Claim{UID: "x", Namespace: "else", Cluster: "red", Handle: driver.Handle{Owner: "else/x", OwnerUID: "v"}})
 	w.Claims.add(Claim{UID: "y", Namespace: "else", Cluster: "red", Handle: driver.Handle{Owner: "else/y"}})
@@ -223,7 +226,10 @@ func (c clean) Cleanup(_ context.Context, _ driver.Scope, handles []driver.Handl
 // Whatever a driver answers to a cleanup, and however often it is asked, each thing is reported once.
 func TestAnswersToACleanup(t *testing.T) {
 	_, f, _ := orphan()
-	batch := []*candidate{{Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}}, {Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}}}
+	batch := []*candidate{
+		{Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}},
+		{Found: f, cluster: Cluster{Namespace: "ns", Name: "green"}},
+	}
 	batch[0].Kind, batch[0].ProviderID = driver.LeftoverUserData, "s"
 	batch[1].Kind, batch[1].ProviderID = "volume", "v"
 	for name, test := range map[string]struct {

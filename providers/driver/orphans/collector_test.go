@@ -94,7 +94,8 @@ func TestTheFirstStartAfterAnUpgradeOnlyReports(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(BeEmpty())
 	i.Expect(assessment(NoLineage)).To(BeEquivalentTo(1))
 	i.Expect(assessment(Foreign)).To(BeEquivalentTo(1))
-	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-old-a"), ContainSubstring("no lineage"))))
+	i.Expect(i.events).
+		To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-old-a"), ContainSubstring("no lineage"))))
 }
 
 // An object that is created after the cloud was listed cannot be missed, nor can one that comes back under its name.

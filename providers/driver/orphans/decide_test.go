@@ -25,8 +25,14 @@ func orphan() (*World, Found, Observation) {
 		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}}, Known: map[types.UID]KnownCluster{"c": {UID: "c"}},
 	}
 	f := Found{Kind: kindInstance, Instance: driver.Instance{
-		ID: "i", ProviderID: "p", Token: driver.Token("ns/m", "u", 1), OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
-		Lineage: driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
+		ID:         "i",
+		ProviderID: "p",
+		Token:      driver.Token("ns/m", "u", 1),
+		OwnerUID:   "u",
+		Owner:      "ns/m",
+		State:      driverv1.InstanceRunning,
+		LaunchTime: at,
+		Lineage:    driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
 	}}
 	return w, f, Observation{First: w.Now.Add(-5 * time.Minute), Scans: 1}
 }
@@ -87,7 +93,8 @@ func TestDecide(t *testing.T) {
 			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "r"}}), Claimed},
 		"so, but that has ended": {func(w *World, f *Found, _ *Observation) {
 			w.Claims.add(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})
-			w.Claims.list([]Found{{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "x", ProviderID: "q", State: driverv1.InstanceTerminated}}})
+			w.Claims.list([]Found{{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "x", ProviderID: "q",
+				State: driverv1.InstanceTerminated}}})
 		}, Claimed},
 		"so, and it has a disk with that mark": {func(w *World, f *Found, s *Observation) {
 			another(Claim{UID: "x", Settled: true, Handle: driver.Handle{Owner: "ns/m", OwnerUID: "x", ProviderID: "q"}})(w, f, s)
@@ -231,7 +238,9 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		g.Expect(cluster.Paused || cluster.Frozen || w.Contested[l.Cluster]).To(BeFalse())
 		g.Expect(l.Cluster == "c" && at.Unix() >= from && at.Unix() < until).To(BeFalse())
 		g.Expect(f.Owner).To(Or(HavePrefix(cluster.Namespace+"/"), Equal("odigest")))
-		g.Expect(w.Record.Epochs).To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())), HaveField("LastScan", BeNumerically(">", at.Unix())))))
+		g.Expect(w.Record.Epochs).
+			To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())),
+				HaveField("LastScan", BeNumerically(">", at.Unix())))))
 		g.Expect(seen.Scans).To(BeNumerically(">=", 1))
 		g.Expect(w.Now.Sub(seen.First)).To(BeNumerically(">=", w.Grace))
 		g.Expect(w.Now.Sub(f.LaunchTime)).To(BeNumerically(">=", w.Grace))

@@ -56,7 +56,8 @@ func TestNothingIsConcludedFromAnAPIServerThatDoesNotAnswer(t *testing.T) {
 			defer ages.remove(i.collector)
 			i.scan(4)
 			i.Expect(i.cloud.deleted).To(BeEmpty())
-			i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "which scope is behind?")
+			i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).
+				To(BeNumerically(">=", 3600), "which scope is behind?")
 			broken = false
 			i.scan(1)
 			i.Expect(i.cloud.deleted).To(BeEmpty(), "it was seen before what failed")

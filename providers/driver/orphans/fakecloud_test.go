@@ -182,7 +182,14 @@ func (c *fakeCloud) leave(id string, of driver.Instance) {
 	if c.leftovers == nil {
 		c.leftovers = map[string]driver.Leftover{}
 	}
-	c.leftovers[id] = driver.Leftover{Kind: "volume", ID: id, OwnerUID: of.OwnerUID, Owner: of.Owner, Lineage: of.Lineage, Created: c.clock.Now()}
+	c.leftovers[id] = driver.Leftover{
+		Kind:     "volume",
+		ID:       id,
+		OwnerUID: of.OwnerUID,
+		Owner:    of.Owner,
+		Lineage:  of.Lineage,
+		Created:  c.clock.Now(),
+	}
 }
 
 // get returns an instance.

@@ -44,7 +44,8 @@ func TestARestoredBackupDeletesNothingThatWasLaunchedAfterIt(t *testing.T) {
 	backup.scan(6)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}), "what the backup has known, and lost by force since")
 	i.Expect(assessment(UnknownEpoch)).To(BeEquivalentTo(2))
-	i.Expect(backup.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-after-a"), ContainSubstring("backup"))))
+	i.Expect(backup.events).
+		To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-after-a"), ContainSubstring("backup"))))
 	backup.restart()
 	backup.scan(6)
 	i.Expect(i.cloud.live()).To(ConsistOf("i-before-a", "i-after-a", "i-last-a"))

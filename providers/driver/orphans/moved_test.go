@@ -44,7 +44,8 @@ func TestAMoveThatFailsHalfWay(t *testing.T) {
 			i.scan(4)
 			i.Expect(i.cloud.deleted).To(BeEmpty())
 			i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
-			i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-moved-a"), ContainSubstring("paused"))))
+			i.Expect(i.events).
+				To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-moved-a"), ContainSubstring("paused"))))
 
 			// What still has its object here was marked again since, so the collection continues.
 			i.expunge(kept)

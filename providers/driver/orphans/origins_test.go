@@ -94,7 +94,10 @@ func TestAContestByDigestFromAnotherNamespace(t *testing.T) {
 	i.create(attacker)
 	i.scan(4)
 	forged := driver.Lineage{Cluster: i.green().UID, Epoch: "forged", At: i.clock.Now().Add(-20 * time.Minute)}
-	i.cloud.add(testScope, driver.Instance{ID: "i-x", OwnerUID: attacker.UID, Owner: driver.OwnerDigest("attacker/attacker"), Lineage: forged.String()})
+	i.cloud.add(
+		testScope,
+		driver.Instance{ID: "i-x", OwnerUID: attacker.UID, Owner: driver.OwnerDigest("attacker/attacker"), Lineage: forged.String()},
+	)
 	i.scan(1)
 	i.expunge(attacker)
 	i.expunge(gone)

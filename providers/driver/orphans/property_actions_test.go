@@ -28,7 +28,10 @@ var actions = map[string]func(*land) bool{
 		m.Namespace, m.Name, m.UID = "ns", name, types.UID(fmt.Sprint("a-", name))
 		m.Labels, m.Annotations = map[string]string{clusterv1.ClusterNameLabel: cluster.Name}, map[string]string{"uid": string(m.UID)}
 		lineage, _ := l.leader().reign.Mark(cluster.UID, m.UID, testScope)
-		l.cloud.add(testScope, driver.Instance{ID: "i-" + name, OwnerUID: m.UID, Owner: "ns/" + name, Lineage: lineage, Token: driver.Token("ns/"+name, m.UID, 1)})
+		l.cloud.add(
+			testScope,
+			driver.Instance{ID: "i-" + name, OwnerUID: m.UID, Owner: "ns/" + name, Lineage: lineage, Token: driver.Token("ns/"+name, m.UID, 1)},
+		)
 		m.Spec.ProviderID = "fake:///here/i-" + name
 		l.source.machines[name] = m
 		return true
@@ -197,6 +200,9 @@ func (l *land) move() bool {
 		from.Spec.Paused = &unpaused
 		from.Generation++
 	}
-	l.log = append(l.log, fmt.Sprintf("moving %s: %d of %d are gone, the source is paused: %v", name, gone, len(names), clusterOf(from).Paused))
+	l.log = append(
+		l.log,
+		fmt.Sprintf("moving %s: %d of %d are gone, the source is paused: %v", name, gone, len(names), clusterOf(from).Paused),
+	)
 	return true
 }

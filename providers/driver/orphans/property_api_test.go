@@ -83,7 +83,13 @@ func (a *memoryAPI) List(_ context.Context, list client.ObjectList, _ ...client.
 
 // state is a copy of all that the API server has, without the version of its next write.
 func (a *memoryAPI) state() *memoryAPI {
-	s := &memoryAPI{clusters: map[string]*clusterv1.Cluster{}, machines: maps.Clone(a.machines), record: a.record.DeepCopy(), fails: a.fails, lose: a.lose}
+	s := &memoryAPI{
+		clusters: map[string]*clusterv1.Cluster{},
+		machines: maps.Clone(a.machines),
+		record:   a.record.DeepCopy(),
+		fails:    a.fails,
+		lose:     a.lose,
+	}
 	for name, c := range a.clusters {
 		s.clusters[name] = c.DeepCopy()
 	}

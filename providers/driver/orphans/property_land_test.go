@@ -144,7 +144,8 @@ func (l *land) settle() {
 		i := l.cloud.get(id)
 		lineage, _ := driver.ParseLineage(i.Lineage)
 		_, here := l.source.clusters[strings.TrimPrefix(string(lineage.Cluster), "a-")]
-		if i.ID == "" || slices.Contains(reported, assessments["instance "+i.ProviderID]) || !here && (lineage.Cluster != "" || len(l.source.clusters) == 0) {
+		if i.ID == "" || slices.Contains(reported, assessments["instance "+i.ProviderID]) ||
+			!here && (lineage.Cluster != "" || len(l.source.clusters) == 0) {
 			continue // For a Cluster that was moved away only the target knows, if anything does.
 		}
 		l.wrong = append(l.wrong, fmt.Sprintf("%s of %q is neither ended nor reported: %q", id, i.Lineage, assessments["instance "+i.ProviderID]))

@@ -84,7 +84,13 @@ func (f *reignFixture) mark(object types.UID) driver.Lineage {
 // scan is a checkpoint after a while.
 func (f *reignFixture) scan() (Record, error) {
 	f.clock.Step(15 * time.Minute)
-	record, _, err := f.reign.Checkpoint(f.t.Context(), f.clock.Now(), func(uid types.UID) bool { return f.present[uid] }, []driver.Scope{testScope}, nil)
+	record, _, err := f.reign.Checkpoint(
+		f.t.Context(),
+		f.clock.Now(),
+		func(uid types.UID) bool { return f.present[uid] },
+		[]driver.Scope{testScope},
+		nil,
+	)
 	return record, err
 }
 

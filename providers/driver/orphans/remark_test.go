@@ -57,7 +57,8 @@ func TestAfterAnUpgradeWhatIsClaimedGetsALineage(t *testing.T) {
 	i.cloud.change(testScope, "i-m-a", func(instance *driver.Instance) { instance.Lineage = "" })
 	before := metric("millwright_lineages_written_total", "scope", testScope.String())
 	i.scan(5)
-	i.Expect(metric("millwright_lineages_written_total", "scope", testScope.String())-before).To(BeEquivalentTo(1), "once, and not with each scan")
+	i.Expect(metric("millwright_lineages_written_total", "scope", testScope.String())-before).
+		To(BeEquivalentTo(1), "once, and not with each scan")
 	i.expunge(m)
 	i.scan(3)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))

@@ -122,7 +122,12 @@ func claimOf(_ context.Context, obj client.Object) Claim {
 	return Claim{
 		UID: m.UID, Namespace: m.Namespace, Cluster: m.Labels[clusterv1.ClusterNameLabel], Settled: true, Allowed: true,
 		Handle: driver.Handle{
-			Scope: driver.Scope{Location: m.Spec.Account}, ProviderID: m.Spec.ProviderID, OwnerUID: uid, Owner: driver.OwnerName(client.ObjectKeyFromObject(m)),
+			Scope: driver.Scope{
+				Location: m.Spec.Account,
+			},
+			ProviderID: m.Spec.ProviderID,
+			OwnerUID:   uid,
+			Owner:      driver.OwnerName(client.ObjectKeyFromObject(m)),
 		},
 	}
 }

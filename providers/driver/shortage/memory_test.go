@@ -66,7 +66,8 @@ func TestAShortageOfTermsIsOfThese(t *testing.T) {
 	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a")))
 	r.Expect(r.Explain("r", high, lacking(false))).To(MatchError(ContainSubstring("m5 spot for 2 at most in a: no room")))
 	high.FailureDomain, high.ID = "b", "subnet-b1"
-	r.Expect(r.Explain("r", high, lacking(false))).To(MatchError(ContainSubstring("m5 spot for 2 at most in b: no room")), "others pay less in a")
+	r.Expect(r.Explain("r", high, lacking(false))).
+		To(MatchError(ContainSubstring("m5 spot for 2 at most in b: no room")), "others pay less in a")
 	low.FailureDomain = "b"
 	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a, b")), "the same terms")
 	low.FailureDomain, high.FailureDomain, high.ID = "a", "a", low.ID
@@ -143,7 +144,8 @@ func TestExplain(t *testing.T) {
 	r.Expect(r.Explain("r", b, lacking(true))).To(MatchError("Run: None: m5 spot in subnet-b1: no room"))
 
 	r.Report("r", candidate("", "h1", ""), lacking(true))
-	r.Expect(r.Explain("r", candidate("", "i1", ""), lacking(false))).To(MatchError("Run: None:  in i: no room"), "a place is no failure domain, without types either")
+	r.Expect(r.Explain("r", candidate("", "i1", ""), lacking(false))).
+		To(MatchError("Run: None:  in i: no room"), "a place is no failure domain, without types either")
 
 	given := &driver.Error{Class: driver.ClassCapacity, RetryAfter: time.Second, OnlyPlace: true}
 	var explained *driver.Error
@@ -251,7 +253,13 @@ func TestASubnetThatSpansFailureDomains(t *testing.T) {
 // What failed late for a reason of its place's own proves nothing about the failure domain.
 func TestAListedShortageOfThePlaceAlone(t *testing.T) {
 	r := newRig(t)
-	failed := driver.Instance{InstanceType: "m5", FailureDomain: "a", Refused: driver.ClassCapacity, RefusedOnlyPlace: true, LaunchTime: r.fake.Now()}
+	failed := driver.Instance{
+		InstanceType:     "m5",
+		FailureDomain:    "a",
+		Refused:          driver.ClassCapacity,
+		RefusedOnlyPlace: true,
+		LaunchTime:       r.fake.Now(),
+	}
 	r.SawInstances("r", []driver.Instance{failed})
 	r.Expect(r.short(candidate("m5", "a1", ""))).To(BeFalse())
 	failed.RefusedOnlyPlace = false

@@ -238,7 +238,8 @@ func TestTypesAreTriedInTheirOrder(t *testing.T) {
 		crowded := map[string]int{"a": 9, "b": 1}
 		g.Expect(Choose([]driver.Candidate{at("a", 0, time.Time{}), at("b", 1, time.Time{})}, crowded, turn).ID).To(Equal("a0"),
 			"the type comes before the spread")
-		g.Expect(Choose([]driver.Candidate{at("a", 0, past), at("b", 0, past), at("a", 1, time.Time{}), at("b", 1, time.Time{})}, crowded, turn).ID).
+		g.Expect(Choose([]driver.Candidate{at("a", 0, past), at("b", 0, past), at("a", 1, time.Time{}), at("b", 1, time.Time{})}, crowded, turn).
+			ID).
 			To(Equal("b1"), "the second type, where the fewest are")
 		g.Expect(Choose([]driver.Candidate{at("a", 0, past.Add(time.Second)), at("a", 1, past)}, nil, turn).ID).To(Equal("a1"), "the longest ago")
 		g.Expect(Choose([]driver.Candidate{at("a", 1, past), at("a", 0, past)}, nil, turn).ID).To(Equal("a0"), "as long ago: the first choice")

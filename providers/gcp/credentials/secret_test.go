@@ -120,7 +120,8 @@ func TestCredentialsOfASecret(t *testing.T) {
 				return
 			}
 			g.Expect(identity.AsInvalid(err)).To(HaveField("Reason", c.reason))
-			g.Expect(err.Error()).To(And(HavePrefix("Secret team-a"), ContainSubstring(c.says), Not(ContainSubstring(hidden)), Not(ContainSubstring("BEGIN"))))
+			g.Expect(err.Error()).
+				To(And(HavePrefix("Secret team-a"), ContainSubstring(c.says), Not(ContainSubstring(hidden)), Not(ContainSubstring("BEGIN"))))
 			g.Expect(strings.Count(err.Error(), ":")).To(BeNumerically(">", 0), "a remedy follows")
 		})
 	}

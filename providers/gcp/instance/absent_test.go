@@ -20,7 +20,13 @@ import (
 
 // of is a handle that only a provider ID leads from.
 func of(zone, name string, ending bool) driver.Handle {
-	return driver.Handle{Scope: scope, ProviderID: "gce://" + project + "/" + zone + "/" + name, OwnerUID: "uid-one", Owner: "ns/one", Ending: ending}
+	return driver.Handle{
+		Scope:      scope,
+		ProviderID: "gce://" + project + "/" + zone + "/" + name,
+		OwnerUID:   "uid-one",
+		Owner:      "ns/one",
+		Ending:     ending,
+	}
 }
 
 // TestAListThatLeavesOutAZone without a word: what there is in it is asked for one by one, and so is whatever a Machine would fail by.
@@ -75,7 +81,9 @@ func TestAListWithAWarningOfItsOwn(t *testing.T) {
 // TestARegionThatDoesNotAnswer has nothing of the provider's: its disks and operations are in zones.
 func TestARegionThatDoesNotAnswer(t *testing.T) {
 	f := newFixture(t, compute.Options{})
-	h := f.running(launch(zoneA, "one", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }))
+	h := f.running(
+		launch(zoneA, "one", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }),
+	)
 	f.disk("left", "uid-gone", "ns/gone")
 	f.cloud.SetUnreachable("regions/europe-west9", "global")
 	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{h}, "v_f_2")).To(Equal([]error{nil}))

@@ -77,7 +77,10 @@ func TestListsThatAreIncomplete(t *testing.T) {
 		_, err := answering(http.StatusOK, silent).List(f.ctx, scope)
 		f.Expect(driver.AsIncomplete(err)).To(HaveField("Missing", []string{zoneB}), silent)
 	}
-	_, err := answering(http.StatusOK, `{"warning":{"code":"NO_RESULTS_ON_PAGE"},"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
+	_, err := answering(
+		http.StatusOK,
+		`{"warning":{"code":"NO_RESULTS_ON_PAGE"},"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`,
+	).List(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
 }
 
@@ -123,7 +126,9 @@ func TestAnEmptyPageOfOperations(t *testing.T) {
 // is known.
 func TestAStoppedSpotInstanceWhoseOperationsCannotBeRead(t *testing.T) {
 	f := newFixture(t, compute.Options{})
-	h := f.running(launch(zoneA, "spot", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }))
+	h := f.running(
+		launch(zoneA, "spot", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }),
+	)
 	f.running(launch(zoneA, "other", 1))
 	f.Expect(f.cloud.Preempt(project, zoneA, "spot")).To(Succeed())
 	f.settle()
@@ -151,8 +156,9 @@ func TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
 	f.Expect(f.cloud.Vanish(project, zoneA, "spot")).To(Succeed())
 	first.Placement.Market, second.Placement.Market = "spot", "spot"
 	taken := f.observe(first).Value
-	f.Expect(taken).To(And(HaveField("State", driverv1.InstanceTerminated), HaveField("Interrupted", true), HaveField("ProviderID", first.ProviderID),
-		HaveField("StateMessage", "Instance was preempted.")))
+	f.Expect(taken).
+		To(And(HaveField("State", driverv1.InstanceTerminated), HaveField("Interrupted", true), HaveField("ProviderID", first.ProviderID),
+			HaveField("StateMessage", "Instance was preempted.")))
 	f.Expect(first.Owns(taken)).To(BeTrue())
 	f.class(f.observe(second).Err, driver.ClassNotFound)
 

@@ -32,9 +32,18 @@ func TestLife(t *testing.T) {
 	}
 	i := f.observe(h).Value
 	f.Expect(i).To(And(
-		HaveField("State", driverv1.InstanceRunning), HaveField("ProviderID", "gce://"+project+"/"+zoneA+"/one"), HaveField("Token", l.Token),
-		HaveField("FailureDomain", zoneA), HaveField("InstanceType", "e2-standard-2"), HaveField("Lineage", "u_e_1"), HaveField("Interruptible", false),
-		HaveField("Addresses", []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "10.128.0.2"}})))
+		HaveField("State", driverv1.InstanceRunning),
+		HaveField("ProviderID", "gce://"+project+"/"+zoneA+"/one"),
+		HaveField("Token", l.Token),
+		HaveField(
+			"FailureDomain",
+			zoneA,
+		),
+		HaveField("InstanceType", "e2-standard-2"),
+		HaveField("Lineage", "u_e_1"),
+		HaveField("Interruptible", false),
+		HaveField("Addresses", []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "10.128.0.2"}}),
+	))
 	f.Expect(i.LaunchTime).NotTo(BeZero())
 	listed, err := f.List(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
@@ -76,8 +85,9 @@ func TestPlaces(t *testing.T) {
 	places, err := f.Places(f.ctx, l)
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(places).To(HaveLen(4))
-	f.Expect(places[3]).To(Equal(driver.Candidate{Rank: 1, Placement: driver.Placement{ID: zoneB, FailureDomain: zoneB, InstanceType: "e2-standard-4"},
-		Subnet: "the default network in us-central1"}))
+	f.Expect(places[3]).
+		To(Equal(driver.Candidate{Rank: 1, Placement: driver.Placement{ID: zoneB, FailureDomain: zoneB, InstanceType: "e2-standard-4"},
+			Subnet: "the default network in us-central1"}))
 	l.Object.Spec.Subnetwork = "https://www.googleapis.com/compute/v1/projects/p/regions/us-central1/subnetworks/s"
 	places, err = f.Places(f.ctx, l)
 	f.Expect(err).NotTo(HaveOccurred())
@@ -111,7 +121,8 @@ func TestSpecs(t *testing.T) {
 		}},
 		"disks": {func(s *infrav1.GCPMachineSpec) {
 			s.BootDisk = &infrav1.Disk{Type: "pd-ssd", SizeGiB: ptr.To[int32](30), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k"}
-			s.Disks = []infrav1.Disk{{Type: "local-ssd"}, {Type: "hyperdisk-balanced", SizeGiB: ptr.To[int32](100), ProvisionedIOPS: ptr.To[int32](4000)}}
+			s.Disks = []infrav1.Disk{{Type: "local-ssd"}, {Type: "hyperdisk-balanced", SizeGiB: ptr.To[int32](100),
+				ProvisionedIOPS: ptr.To[int32](4000)}}
 		}, func(f *fixture, i compute.Instance) {
 			f.Expect(i.Disks).To(HaveLen(3))
 			f.Expect(i.Disks).To(HaveEach(HaveField("AutoDelete", true)))
@@ -137,7 +148,8 @@ func TestSpecs(t *testing.T) {
 			s.Shielded, s.ConfidentialType = &infrav1.Shielded{SecureBoot: ptr.To(true)}, "SEV"
 			s.ServiceAccount, s.DeletionProtection = &infrav1.ServiceAccount{Email: "node@p.iam.gserviceaccount.com"}, ptr.To(true)
 		}, func(f *fixture, i compute.Instance) {
-			f.Expect(*i.ShieldedInstanceConfig).To(Equal(compute.ShieldedConfig{EnableSecureBoot: true, EnableVTPM: true, EnableIntegrityMonitoring: true}))
+			f.Expect(*i.ShieldedInstanceConfig).To(Equal(compute.ShieldedConfig{EnableSecureBoot: true, EnableVTPM: true,
+				EnableIntegrityMonitoring: true}))
 			f.Expect(i.ConfidentialInstanceConfig.ConfidentialInstanceType).To(Equal("SEV"))
 			f.Expect(i.ServiceAccounts[0].Scopes).To(Equal([]string{"https://www.googleapis.com/auth/cloud-platform"}))
 			f.Expect(i.DeletionProtection).To(BeTrue())
@@ -204,7 +216,12 @@ func TestStates(t *testing.T) {
 // TestManyHandles cost one call, and one that leads to nothing spoils no other's answer.
 func TestManyHandles(t *testing.T) {
 	f := newFixture(t, compute.Options{})
-	handles := []driver.Handle{f.running(launch(zoneA, "one", 1)), f.running(launch(zoneB, "two", 1)), {ProviderID: "nonsense"}, {ProviderID: "gce://other-project/" + zoneA + "/one"}}
+	handles := []driver.Handle{
+		f.running(launch(zoneA, "one", 1)),
+		f.running(launch(zoneB, "two", 1)),
+		{ProviderID: "nonsense"},
+		{ProviderID: "gce://other-project/" + zoneA + "/one"},
+	}
 	f.cloud.ClearCalls()
 	answers := f.Observe(f.ctx, scope, handles)
 	f.Expect(f.count("")).To(Equal(1))

@@ -123,7 +123,8 @@ func TestOperationsAndInstances(t *testing.T) {
 	f.running(other)
 	f.class(f.observe(h).Err, driver.ClassNotFound) // What has the name is of another launch.
 	h.Operation = ""
-	f.Expect(f.observe(h).Value.OwnerUID).To(BeEquivalentTo("uid-other"), "of a launch whose operation is not known, what has the name is shown")
+	f.Expect(f.observe(h).Value.OwnerUID).
+		To(BeEquivalentTo("uid-other"), "of a launch whose operation is not known, what has the name is shown")
 	gone := handle(launch(zoneA, "none", 1), "operation-of-long-ago")
 	f.class(f.observe(gone).Err, driver.ClassNotFound)
 	gone.Operation = ""
@@ -143,7 +144,8 @@ func answering(status int, body string) *instance.Driver {
 func TestStrangeAnswers(t *testing.T) {
 	g := NewWithT(t)
 	for status, expected := range map[int]driver.Class{
-		200: driver.ClassUnknown, 302: driver.ClassUnknown, 400: driver.ClassRefused, 403: driver.ClassAuth, 429: driver.ClassThrottle, 502: driver.ClassUnknown,
+		200: driver.ClassUnknown, 302: driver.ClassUnknown, 400: driver.ClassRefused, 403: driver.ClassAuth, 429: driver.ClassThrottle,
+		502: driver.ClassUnknown,
 	} {
 		_, err := answering(status, "<html>proxy</html>").Create(t.Context(), launch(zoneA, "one", 1))
 		g.Expect(driver.ClassOf(err)).To(Equal(expected), "%d", status)

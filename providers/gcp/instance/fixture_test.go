@@ -118,7 +118,14 @@ func launch(zone, name string, attempt int, changes ...func(*infrav1.GCPMachineS
 // handle is what the kit knows of a launch before its instance is certain.
 func handle(l gcpLaunch, operation string) driver.Handle {
 	return driver.Handle{
-		Scope: scope, Token: l.Token, Name: l.Name, Placement: l.Placement, Attempt: l.Attempt, Operation: operation, OwnerUID: l.OwnerUID, Owner: l.Owner,
+		Scope:     scope,
+		Token:     l.Token,
+		Name:      l.Name,
+		Placement: l.Placement,
+		Attempt:   l.Attempt,
+		Operation: operation,
+		OwnerUID:  l.OwnerUID,
+		Owner:     l.Owner,
 	}
 }
 

@@ -17,7 +17,8 @@ func TestForgedHandles(t *testing.T) {
 	for _, id := range []string{
 		"gce://other-project/" + zoneA + "/one", "gce:///" + zoneA + "/one", "gce://" + project + "/" + zoneA + "/../disks/one",
 		"gce://" + project + "/" + zoneA + "/one/setLabels", "gce://" + project + "/" + zoneA + "/%2e%2e", "aws:///a/i-1",
-		"gce://" + project + "/" + zoneA + `/one") OR (name = "two`, "xgce://" + project + "/" + zoneA + "/one", "gce://" + project + "/" + zoneA + "/",
+		"gce://" + project + "/" + zoneA + `/one") OR (name = "two`, "xgce://" + project + "/" + zoneA + "/one",
+		"gce://" + project + "/" + zoneA + "/",
 	} {
 		f.cloud.ClearCalls()
 		h := driver.Handle{Scope: scope, ProviderID: id, OwnerUID: "uid-one", Owner: "ns/one"}

@@ -79,7 +79,8 @@ func TestKarpenterGCP169AnOperationThatFails(t *testing.T) {
 	f.fault(simulator.Fault{Action: "instances.insert", Count: 1, LaunchFailure: &simulator.Failure{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}})
 	h := f.accepted(launch(zoneA, "one", 1))
 	f.settle()
-	f.Expect(f.observe(h).Value).To(And(HaveField("Refused", driver.ClassCapacity), HaveField("StateCode", "ZONE_RESOURCE_POOL_EXHAUSTED"), HaveField("ProviderID", "")))
+	f.Expect(f.observe(h).Value).
+		To(And(HaveField("Refused", driver.ClassCapacity), HaveField("StateCode", "ZONE_RESOURCE_POOL_EXHAUSTED"), HaveField("ProviderID", "")))
 	f.Expect(f.List(f.ctx, scope)).To(BeEmpty())
 	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}), "nor is anything left of it")
 }

@@ -17,8 +17,17 @@ import (
 // needs those of all that it sets.
 var permissions = map[string][]string{
 	"instances.insert": {
-		"instances.create", "instances.setLabels", "instances.setMetadata", "instances.setServiceAccount", "instances.setTags", "instances.setDeletionProtection",
-		"disks.create", "disks.setLabels", "images.useReadOnly", "subnetworks.use", "subnetworks.useExternalIp",
+		"instances.create",
+		"instances.setLabels",
+		"instances.setMetadata",
+		"instances.setServiceAccount",
+		"instances.setTags",
+		"instances.setDeletionProtection",
+		"disks.create",
+		"disks.setLabels",
+		"images.useReadOnly",
+		"subnetworks.use",
+		"subnetworks.useExternalIp",
 	},
 	"instances.aggregatedList": {"instances.list"}, "instances.get": {"instances.get"}, "instances.delete": {"instances.delete"},
 	"instances.setDeletionProtection": {"instances.setDeletionProtection"}, "instances.setLabels": {"instances.setLabels"},

@@ -53,7 +53,12 @@ func TestAMachineFollowsItsInstance(t *testing.T) {
 	call := func(method, path string, body any) {
 		raw, err := json.Marshal(body)
 		g.Expect(err).NotTo(HaveOccurred())
-		r, err := http.NewRequestWithContext(t.Context(), method, string(endpoint)+"/compute/v1/projects/p/zones/us-central1-a/"+path, bytes.NewReader(raw))
+		r, err := http.NewRequestWithContext(
+			t.Context(),
+			method,
+			string(endpoint)+"/compute/v1/projects/p/zones/us-central1-a/"+path,
+			bytes.NewReader(raw),
+		)
 		g.Expect(err).NotTo(HaveOccurred())
 		r.Header.Set("Authorization", "Bearer token")
 		answer, err := http.DefaultClient.Do(r)

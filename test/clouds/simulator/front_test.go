@@ -172,7 +172,8 @@ func TestDelaysAreOfTheClock(t *testing.T) {
 
 func TestUnknownSettingsOfFaultsAreRefused(t *testing.T) {
 	a := newAPI(t)
-	a.Expect(a.sim.Do(a.ctx, http.MethodPost, "faults", map[string]any{"action": "Greet", "eror": 1}, nil)).To(MatchError(ContainSubstring("eror")))
+	a.Expect(a.sim.Do(a.ctx, http.MethodPost, "faults", map[string]any{"action": "Greet", "eror": 1}, nil)).
+		To(MatchError(ContainSubstring("eror")))
 }
 
 func TestBuckets(t *testing.T) {

@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 		}
 		_, rest, _ := strings.Cut(string(page), "cat > sample.yaml <<'EOF'\n")
 		text, _, _ := strings.Cut(rest, "EOF\n")
-		sample = []byte(strings.NewReplacer("infrastructure.example.com/v1beta2", standin.Group+"/v1alpha2", "ExampleMachine", "StandInMachine").Replace(text))
+		sample = []byte(
+			strings.NewReplacer("infrastructure.example.com/v1beta2", standin.Group+"/v1alpha2", "ExampleMachine", "StandInMachine").Replace(text),
+		)
 		timeouts = []byte(waits)
 		config = e.Config
 		p := &standin.Provider{

@@ -32,17 +32,33 @@ type row struct {
 
 func rowOf(i implementation, r *report.Report) row {
 	return row{
-		name: i.name, version: i.version(), contracts: cmp.Or(strings.Join(r.ContractVersions, ", "), "no kinds"), outcome: string(r.Outcome),
-		link: "static/" + i.file() + ".md", passed: r.Summary.Passed, must: r.Summary.Failed - r.Summary.FailedShould, other: r.Summary.FailedShould,
-		skipped: r.Summary.Skipped,
+		name:      i.name,
+		version:   i.version(),
+		contracts: cmp.Or(strings.Join(r.ContractVersions, ", "), "no kinds"),
+		outcome:   string(r.Outcome),
+		link:      "static/" + i.file() + ".md",
+		passed:    r.Summary.Passed,
+		must:      r.Summary.Failed - r.Summary.FailedShould,
+		other:     r.Summary.FailedShould,
+		skipped:   r.Summary.Skipped,
 	}
 }
 
 func tableOf(rows []row) string {
 	out := "\n| Implementation | Version | Contract | Outcome | Pass | Fail: MUST | Fail: SHOULD, MAY | Skip |\n|---|---|---|---|---|---|---|---|\n"
 	for _, r := range rows {
-		out += fmt.Sprintf("| [%s](%s) | %s | %s | %s | %d | %d | %d | %d |\n", r.name, r.link, r.version, r.contracts, r.outcome, r.passed, r.must,
-			r.other, r.skipped)
+		out += fmt.Sprintf(
+			"| [%s](%s) | %s | %s | %s | %d | %d | %d | %d |\n",
+			r.name,
+			r.link,
+			r.version,
+			r.contracts,
+			r.outcome,
+			r.passed,
+			r.must,
+			r.other,
+			r.skipped,
+		)
 	}
 	return out + "\n"
 }

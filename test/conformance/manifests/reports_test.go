@@ -17,7 +17,11 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-var kustomize = flag.String("kustomize", "", "build manifests with this program, and write docs/conformance/static, as make conformance-static does")
+var kustomize = flag.String(
+	"kustomize",
+	"",
+	"build manifests with this program, and write docs/conformance/static, as make conformance-static does",
+)
 
 // suite is the version of the suite; the command conformance says the same.
 const suite = "v0.1.0"
@@ -31,7 +35,13 @@ func TestReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gatherer{root: root, release: filepath.Join(t.TempDir(), "release"), scratch: t.TempDir(), kustomize: *kustomize, modules: map[string]string{}}
+	g := &gatherer{
+		root:      root,
+		release:   filepath.Join(t.TempDir(), "release"),
+		scratch:   t.TempDir(),
+		kustomize: *kustomize,
+		modules:   map[string]string{},
+	}
 	t.Setenv("TAG", ours)
 	if out, err := run(root, filepath.Join(root, "config/release.sh"), *kustomize, ours, g.release); err != nil {
 		t.Fatalf("%s: %v", out, err)
@@ -129,7 +139,8 @@ func (i implementation) reproduce() string {
 	if i.module == "" {
 		return out + "The manifests are those of a release:\n\n```sh\n" + i.recipe() + "```\n"
 	}
-	out += "The manifests are what kustomize makes of the module `" + i.module + "`. A published release has other images and may pull them in another way. " +
+	out += "The manifests are what kustomize makes of the module `" + i.module +
+		"`. A published release has other images and may pull them in another way. " +
 		"Without this repository's Makefile, with Go and jq, in a new directory:\n\n```sh\n" + i.recipe() + "```\n\nand then, here:\n\n```sh\n"
 	for _, profile := range i.profiles {
 		out += i.command("path/to/"+i.file(), profile) + " --output markdown\n"

@@ -15,7 +15,8 @@ import (
 // failed.
 func TestReportsAreWhole(t *testing.T) {
 	for file, r := range committed(t) {
-		if r.Implementation.Name == "" || r.Implementation.Version == "" || r.Suite.Version == "" || r.Suite.Command == "" || len(r.Results) == 0 {
+		if r.Implementation.Name == "" || r.Implementation.Version == "" || r.Suite.Version == "" || r.Suite.Command == "" ||
+			len(r.Results) == 0 {
 			t.Errorf("%s: implementation %+v, suite %+v, %d results", file, r.Implementation, r.Suite, len(r.Results))
 		}
 		for _, result := range r.Results {

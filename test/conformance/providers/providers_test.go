@@ -163,9 +163,16 @@ func write(t *testing.T, i implementation, results []report.Result) {
 	t.Helper()
 	report.ReproduceBy(results, "make conformance PROVIDER="+i.name+" RULE=%s")
 	r := &report.Report{
-		Implementation: report.Implementation{Name: i.name, Version: suiteVersion}, Suite: report.Suite{Version: suiteVersion, Command: "make conformance"},
-		Profile: i.profile.Name, Level: string(suites.Extended), ContractVersions: versionsOf(results),
-		Methods: []string{string(rules.Behavioural)}, Results: results,
+		Implementation: report.Implementation{
+			Name:    i.name,
+			Version: suiteVersion,
+		},
+		Suite:            report.Suite{Version: suiteVersion, Command: "make conformance"},
+		Profile:          i.profile.Name,
+		Level:            string(suites.Extended),
+		ContractVersions: versionsOf(results),
+		Methods:          []string{string(rules.Behavioural)},
+		Results:          results,
 	}
 	r.APIVersion, r.Kind = report.APIVersion, report.Kind
 	r.Judge(i.profile.Core, false)

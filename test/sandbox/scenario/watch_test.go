@@ -47,7 +47,12 @@ func TestExtremes(t *testing.T) {
 		}
 		return m
 	}
-	w := &Watch{machines: map[string]*clusterv1.Machine{}, nodes: map[string]*corev1.Node{}, served: map[string]bool{}, timeline: newTimeline()}
+	w := &Watch{
+		machines: map[string]*clusterv1.Machine{},
+		nodes:    map[string]*corev1.Node{},
+		served:   map[string]bool{},
+		timeline: newTimeline(),
+	}
 	w.machineChanged(machine("a", true, nil), false)
 	w.machineChanged(machine("b", true, nil), false)
 	w.ResetExtremes()

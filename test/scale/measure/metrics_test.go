@@ -68,7 +68,10 @@ func TestCost(t *testing.T) {
 	g := NewWithT(t)
 	before := Sample{Counters: Counters{Requests: map[string]int{"GET": 5}}, ByResource: map[string]int{probe: 1}}
 	after := Sample{
-		Counters: Counters{Requests: map[string]int{"GET": 10, "PATCH": 3, "DELETE": 1}, Reconciles: map[string]int{"machine": 6, probeController: 2}},
+		Counters: Counters{
+			Requests:   map[string]int{"GET": 10, "PATCH": 3, "DELETE": 1},
+			Reconciles: map[string]int{"machine": 6, probeController: 2},
+		},
 		ByResource: map[string]int{
 			probe: 3, "watch nodes": 1, "get machines": 2, "patch machines/status": 3, "delete machines": 1,
 		},

@@ -157,8 +157,10 @@ func machineWithoutData(name string) *clusterv1.Machine {
 	return &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: clusterv1.MachineSpec{
-			ClusterName:       "cluster",
-			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: Group, Kind: Config.Kind, Name: name}},
+			ClusterName: "cluster",
+			Bootstrap: clusterv1.Bootstrap{
+				ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: Group, Kind: Config.Kind, Name: name},
+			},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: Group, Kind: Machine.Kind, Name: name},
 		},
 	}

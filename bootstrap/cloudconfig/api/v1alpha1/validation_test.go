@@ -126,7 +126,8 @@ func TestDefaults(t *testing.T) {
 		},
 	}
 	g.Expect(newClient(t).Create(t.Context(), config)).To(Succeed())
-	g.Expect(config.Spec.Files[0]).To(Equal(bootstrapv1.File{Path: "/a", Content: ptr.To(""), Permissions: "0644", Stage: bootstrapv1.FileStageManaged}))
+	g.Expect(config.Spec.Files[0]).
+		To(Equal(bootstrapv1.File{Path: "/a", Content: ptr.To(""), Permissions: "0644", Stage: bootstrapv1.FileStageManaged}))
 	g.Expect(config.Spec.Units[0].Enabled()).To(BeTrue())
 	g.Expect(config.Spec.Units[0].Command).To(Equal(bootstrapv1.UnitCommandStart))
 	g.Expect(config.Spec.TokenTTL()).To(Equal(bootstrapv1.DefaultTokenTTL))

@@ -68,7 +68,10 @@ func TestTheGuide(t *testing.T) {
 			t.Errorf("%s: %s: %+v", name, decoded.Outcome, decoded.Summary)
 		}
 	}
-	if static, err := os.ReadFile(filepath.Join(dir, "static.md")); err != nil || !strings.Contains(string(static), "infrastructure-example v1.0.0") {
+	if static, err := os.ReadFile(
+		filepath.Join(dir, "static.md"),
+	); err != nil ||
+		!strings.Contains(string(static), "infrastructure-example v1.0.0") {
 		t.Errorf("%v\n%s", err, static)
 	}
 }

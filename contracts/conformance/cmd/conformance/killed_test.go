@@ -129,7 +129,8 @@ func ofRun(t *testing.T, run string) (names []string) {
 // installed reports whether the kinds that a run of the suite for cores installs are there, and its role.
 func installed(t *testing.T) bool {
 	t.Helper()
-	for _, object := range []client.Object{crdOf("standinmachines." + core.OlderGroup), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: core.Role().Name}}} {
+	for _, object := range []client.Object{crdOf("standinmachines." + core.OlderGroup),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: core.Role().Name}}} {
 		err := admin.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 		if err == nil && object.GetDeletionTimestamp() == nil {
 			return true
@@ -250,8 +251,19 @@ func TestTwoRunsAtOnce(t *testing.T) {
 		running.Go(func() {
 			var stdout, stderr bytes.Buffer
 			code := run(context.WithoutCancel(t.Context()), []string{
-				"run", "--kubeconfig", file(t, "kubeconfig", string(env.Kubeconfig)), "--timeouts", file(t, "timeouts.yaml", waits), "--contract", "v1beta2",
-				"--sample", file(t, "sample.yaml", sample+beside), "--probe", machines, "--case", "^(Lifecycle|FailureDomain|Secrets)$",
+				"run",
+				"--kubeconfig",
+				file(t, "kubeconfig", string(env.Kubeconfig)),
+				"--timeouts",
+				file(t, "timeouts.yaml", waits),
+				"--contract",
+				"v1beta2",
+				"--sample",
+				file(t, "sample.yaml", sample+beside),
+				"--probe",
+				machines,
+				"--case",
+				"^(Lifecycle|FailureDomain|Secrets)$",
 			}, strings.NewReader(""), &stdout, &stderr)
 			decoded, err := report.Decode(stdout.Bytes())
 			if err != nil || code != exitPartial || decoded.Summary.Failed > 0 || decoded.Summary.Passed < 10 {

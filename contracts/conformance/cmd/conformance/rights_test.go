@@ -52,7 +52,10 @@ func TestRunInOneNamespace(t *testing.T) {
 	name := testenv.User(t, admin, policies(everywhere))
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "mine"}}
 	role.Rules = policies(slices.DeleteFunc(slices.Clone(rights), func(n need) bool { return n.clusterWide }))
-	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+	}
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
 	for _, err := range []error{admin.Create(t.Context(), role), admin.Create(t.Context(), binding)} {
 		if err != nil {
@@ -62,7 +65,8 @@ func TestRunInOneNamespace(t *testing.T) {
 	code, stdout, stderr := command(t, as(t, name), "--contract", "v1beta2", "--namespace", namespace.Name, "--probe", machines,
 		"--sample", file(t, "sample.yaml", sample+beside), "--case", "^(Lifecycle|FailureDomain|Move)$")
 	decoded, err := report.Decode([]byte(stdout))
-	if err != nil || code != exitPartial || decoded.Summary.Failed > 0 || decoded.Summary.Passed < 15 || strings.Contains(stderr, "forbidden") {
+	if err != nil || code != exitPartial || decoded.Summary.Failed > 0 || decoded.Summary.Passed < 15 ||
+		strings.Contains(stderr, "forbidden") {
 		t.Errorf("exit code %d, %v\n%s\n%s", code, err, stdout, stderr)
 	}
 	nothingLeft(t)

@@ -188,7 +188,8 @@ func TestRunOfABrokenProvider(t *testing.T) {
 	_, machines := provide(t, standin.Breaking("IM-020"))
 	kubeconfig, from := file(t, "kubeconfig", string(env.Kubeconfig)), file(t, "sample.yaml", sample)
 	for form, word := range map[string]string{"markdown": "## Failures", "junit": "<failure"} {
-		code, stdout, stderr := command(t, kubeconfig, "--contract", "v1beta2", "--rule", "IM-020", "--sample", from, "--probe", machines, "--output", form)
+		code, stdout, stderr := command(t, kubeconfig, "--contract", "v1beta2", "--rule", "IM-020", "--sample", from, "--probe", machines,
+			"--output", form)
 		if code != exitNotConformant || !strings.Contains(stdout, word) || !strings.Contains(stdout, "IM-020") {
 			t.Errorf("%s: exit code %d, without %q or the rule\n%s\n%s", form, code, word, stdout, stderr)
 		}
@@ -239,7 +240,13 @@ func TestAnInterruptedRunCleansUp(t *testing.T) {
 // nothingLeft fails if something of a run is left, but for namespaces, which this API server only marks as deleted.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	lists := []client.ObjectList{&clusterv1.ClusterList{}, &clusterv1.MachineList{}, &corev1.SecretList{}, &corev1.NamespaceList{}, machineList()}
+	lists := []client.ObjectList{
+		&clusterv1.ClusterList{},
+		&clusterv1.MachineList{},
+		&corev1.SecretList{},
+		&corev1.NamespaceList{},
+		machineList(),
+	}
 	for _, list := range lists {
 		if err := admin.List(t.Context(), list, client.HasLabels{behaviour.LabelRun}); err != nil {
 			t.Fatal(err)

@@ -41,9 +41,17 @@ func TestReferenceOfIdentitiesIsWhole(t *testing.T) {
 	reasons := page.Keys(t, "Conditions", "Reasons")
 	slices.Sort(reasons)
 	coded := []string{
-		driverv1.CredentialsAcceptedReason, driverv1.SecretNotFoundReason, driverv1.CredentialsInvalidReason, driverv1.CredentialsNotAllowedReason,
-		driverv1.CredentialsRefusedReason, driverv1.AccountChangedReason, driverv1.NotVerifiedReason, driverv1.UsedByMachinesReason,
-		driverv1.UsersUnknownReason, driverv1.InvalidConfigurationReason, driverv1.RefusedByAPIServerReason,
+		driverv1.CredentialsAcceptedReason,
+		driverv1.SecretNotFoundReason,
+		driverv1.CredentialsInvalidReason,
+		driverv1.CredentialsNotAllowedReason,
+		driverv1.CredentialsRefusedReason,
+		driverv1.AccountChangedReason,
+		driverv1.NotVerifiedReason,
+		driverv1.UsedByMachinesReason,
+		driverv1.UsersUnknownReason,
+		driverv1.InvalidConfigurationReason,
+		driverv1.RefusedByAPIServerReason,
 	}
 	slices.Sort(coded)
 	doccheck.Compare(t, page, "reasons", slices.Compact(reasons), coded)
@@ -85,21 +93,27 @@ func TestInvalidIdentities(t *testing.T) {
 		`{webIdentity: {tokenFile: /a/b}}`:                           "roleARN",
 		`{webIdentity: {roleARN: "` + role + `"}}`:                   "tokenFile",
 		`{webIdentity: {roleARN: "` + role + `", tokenFile: token}}`: "absolute path",
-		`{webIdentity: {roleARN: "` + role + `", tokenFile: /var/run/secrets/../../etc/x}}`:                                          "without . and ..",
-		`{webIdentity: {roleARN: "` + role + `", tokenFile: /var/run/secrets/..}}`:                                                   "without . and ..",
-		`{webIdentity: {roleARN: "arn:aws:iam::123456789012:user/x", tokenFile: /a/b}}`:                                              "ARN of a role",
-		`{ambient: {}, assumeRoles: []}`:                                                                                             "at least 1",
-		`{ambient: {}, assumeRoles: [{roleARN: machines}]}`:                                                                          "ARN of a role",
-		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `", durationSeconds: 60}]}`:                                               "durationSeconds",
-		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `", externalID: "a b"}]}`:                                                 "externalID",
-		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `", sessionName: "a b"}]}`:                                                "sessionName",
-		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `", sessionPolicy: "Allow"}]}`:                                            "JSON object",
-		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `"}, {roleARN: "` + role + `2", durationSeconds: 7200}]}`:                 "3600 seconds at most",
-		`{webIdentity: {roleARN: "` + role + `", tokenFile: /a/b}, assumeRoles: [{roleARN: "` + role + `", durationSeconds: 7200}]}`: "3600 seconds at most",
-		`{ambient: {}, region: Frankfurt}`:                                                                                           "region",
-		`{ambient: {}, allowedNamespaces: {names: []}}`:                                                                              "at least 1",
-		`{ambient: {}, allowedNamespaces: {names: ["*"]}}`:                                                                           "names",
-		`{ambient: {}, allowedNamespaces: {names: [a, a]}}`:                                                                          "Duplicate",
+		`{webIdentity: {roleARN: "` + role + `", tokenFile: /var/run/secrets/../../etc/x}}`: "without . and ..",
+		`{webIdentity: {roleARN: "` + role + `", tokenFile: /var/run/secrets/..}}`:          "without . and ..",
+		`{webIdentity: {roleARN: "arn:aws:iam::123456789012:user/x", tokenFile: /a/b}}`:     "ARN of a role",
+		`{ambient: {}, assumeRoles: []}`:                                                    "at least 1",
+		`{ambient: {}, assumeRoles: [{roleARN: machines}]}`:                                 "ARN of a role",
+		`{ambient: {}, assumeRoles: [{roleARN: "` + role +
+			`", durationSeconds: 60}]}`: "durationSeconds",
+		`{ambient: {}, assumeRoles: [{roleARN: "` + role +
+			`", externalID: "a b"}]}`: "externalID",
+		`{ambient: {}, assumeRoles: [{roleARN: "` + role +
+			`", sessionName: "a b"}]}`: "sessionName",
+		`{ambient: {}, assumeRoles: [{roleARN: "` + role +
+			`", sessionPolicy: "Allow"}]}`: "JSON object",
+		`{ambient: {}, assumeRoles: [{roleARN: "` + role + `"}, {roleARN: "` + role +
+			`2", durationSeconds: 7200}]}`: "3600 seconds at most",
+		`{webIdentity: {roleARN: "` + role + `", tokenFile: /a/b}, assumeRoles: [{roleARN: "` + role +
+			`", durationSeconds: 7200}]}`: "3600 seconds at most",
+		`{ambient: {}, region: Frankfurt}`:                  "region",
+		`{ambient: {}, allowedNamespaces: {names: []}}`:     "at least 1",
+		`{ambient: {}, allowedNamespaces: {names: ["*"]}}`:  "names",
+		`{ambient: {}, allowedNamespaces: {names: [a, a]}}`: "Duplicate",
 	} {
 		g := NewWithT(t)
 		content := map[string]any{}

@@ -101,7 +101,10 @@ func TestEveryFieldButProviderIDIsImmutable(t *testing.T) {
 	}
 	g.Expect(untried).To(BeEmpty(), "fields of the definition that no spec of this test has")
 
-	bare := machine(t, `{securityGroupIDs: null, iamInstanceProfile: null, keyName: null, publicIP: null, rootVolume: null, volumes: null, tags: null, spot: null}`)
+	bare := machine(
+		t,
+		`{securityGroupIDs: null, iamInstanceProfile: null, keyName: null, publicIP: null, rootVolume: null, volumes: null, tags: null, spot: null}`,
+	)
 	g.Expect(c.Create(t.Context(), bare)).To(Succeed())
 	for field, value := range another {
 		if _, ok := bare.Object["spec"].(map[string]any)[field]; ok {

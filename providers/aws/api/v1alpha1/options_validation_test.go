@@ -51,7 +51,8 @@ func TestInvalidHardware(t *testing.T) {
 		`{spot: null, placement: {tenancy: host, hostID: x}}`:        "spec.placement.hostID",
 		`{spot: null, placement: {tenancy: host, affinity: always}}`: "spec.placement.affinity",
 		`{spot: null, placement: {tenancy: host, groupName: a}}`:     "into placement groups: remove groupName",
-		`{spot: null, placement: {tenancy: host, hostID: h-1, hostResourceGroupARN: "` + hostGroup + `"}}`: "remove hostID or hostResourceGroupARN",
+		`{spot: null, placement: {tenancy: host, hostID: h-1, hostResourceGroupARN: "` + hostGroup +
+			`"}}`: "remove hostID or hostResourceGroupARN",
 		`placement: {tenancy: host}`:                                "spot instances do not run on Dedicated Hosts: remove spot",
 		`cpuOptions: {}`:                                            "spec.cpuOptions",
 		`cpuOptions: {coreCount: 1}`:                                "EC2 takes coreCount and threadsPerCore together: set both",

@@ -54,7 +54,13 @@ func withoutRules(def *unstructured.Unstructured, spec ...string) error {
 }
 
 // storeRefused stores an object that the rules refuse, as if it were older than they are.
-func storeRefused(t *testing.T, g *WithT, plural string, spec []string, refused func() *unstructured.Unstructured) *unstructured.Unstructured {
+func storeRefused(
+	t *testing.T,
+	g *WithT,
+	plural string,
+	spec []string,
+	refused func() *unstructured.Unstructured,
+) *unstructured.Unstructured {
 	t.Helper()
 	g.Expect(c.Create(t.Context(), refused())).To(MatchError(ContainSubstring("same device")))
 	current, err := definition(t.Context(), plural)
@@ -126,7 +132,10 @@ func TestStoredObjectsThatARuleWouldRefuseStayUpdatable(t *testing.T) {
 func TestStoredTemplatesThatARuleWouldRefuseStayUpdatable(t *testing.T) {
 	g := NewWithT(t)
 	obj := storeRefused(t, g, "awsmachinetemplates", []string{"spec", "template", "spec"}, func() *unstructured.Unstructured {
-		return object("AWSMachineTemplate", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": machine(t, storedSpec).Object["spec"]}}})
+		return object(
+			"AWSMachineTemplate",
+			map[string]any{"spec": map[string]any{"template": map[string]any{"spec": machine(t, storedSpec).Object["spec"]}}},
+		)
 	})
 	base := obj.DeepCopy()
 	obj.SetLabels(map[string]string{"a": "b"})

@@ -223,8 +223,10 @@ func TestTemplate(t *testing.T) {
 	template := func(change string) *unstructured.Unstructured { return template(t, change) }
 	g.Expect(c.Create(t.Context(), template(`providerID: aws:///a/i-1`))).To(MatchError(ContainSubstring("cannot be set in a template")))
 	g.Expect(c.Create(t.Context(), template(`tags: {Name: x}`))).To(MatchError(ContainSubstring("set by the provider")))
-	g.Expect(c.Create(t.Context(), template(`tags: {"kubernetes.io/role/node": "1"}`))).To(MatchError(ContainSubstring("mark instances of other controllers")))
-	g.Expect(c.Create(t.Context(), template(`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdf, sizeGiB: 2}]`))).To(MatchError(ContainSubstring("same device")))
+	g.Expect(c.Create(t.Context(), template(`tags: {"kubernetes.io/role/node": "1"}`))).
+		To(MatchError(ContainSubstring("mark instances of other controllers")))
+	g.Expect(c.Create(t.Context(), template(`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdf, sizeGiB: 2}]`))).
+		To(MatchError(ContainSubstring("same device")))
 	g.Expect(c.Create(t.Context(), template(``))).To(Succeed())
 }
 

@@ -153,7 +153,9 @@ func TestHowOftenTheCloudIsAsked(t *testing.T) {
 func TestASelectorThatIsNone(t *testing.T) {
 	f := newFixture(t)
 	id, _ := f.state("")
-	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{
+		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+	}
 	f.Expect(f.server.Update(t.Context(), id)).To(Succeed())
 	_, state := f.reconciled(driverv1.IdentityReadyCondition)
 	f.Expect(state).To(Equal("False InvalidConfiguration"))
@@ -175,9 +177,12 @@ func TestAnIdentityIsDeletedWhenUnused(t *testing.T) {
 	f.Expect(<-f.events.Events).To(ContainSubstring(inUseEvent))
 
 	working := f.r.APIReader
-	f.r.APIReader = interceptor.NewClient(f.server, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "", errors.New("no right"))
-	}})
+	f.r.APIReader = interceptor.NewClient(
+		f.server,
+		interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "", errors.New("no right"))
+		}},
+	)
 	id, state = f.reconciled(driverv1.IdentityInUseCondition)
 	f.Expect(state).To(Equal("Unknown UsersUnknown"))
 	f.Expect(meta.FindStatusCondition(id.Status.Conditions, driverv1.IdentityInUseCondition).Message).To(ContainSubstring("no right"))
@@ -220,9 +225,12 @@ func TestAnAccountThatIsRefusedOnOpening(t *testing.T) {
 
 func TestAFinalizerThatIsRefused(t *testing.T) {
 	f := newFixture(t)
-	f.r.Client = interceptor.NewClient(f.server, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "identities"}, "id", errors.New("no finalizers here"))
-	}})
+	f.r.Client = interceptor.NewClient(
+		f.server,
+		interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "identities"}, "id", errors.New("no finalizers here"))
+		}},
+	)
 	_, err := f.reconcile()
 	f.Expect(err).To(MatchError(ContainSubstring("no finalizers here")))
 	id, state := f.state(driverv1.IdentityReadyCondition)

@@ -51,7 +51,10 @@ func TestSubnets(t *testing.T) {
 
 func TestInstanceTypes(t *testing.T) {
 	a := newAccount(t, ec2.Options{})
-	out, err := a.client.DescribeInstanceTypes(a.ctx, &sdk.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.large", "g4dn.xlarge"}})
+	out, err := a.client.DescribeInstanceTypes(
+		a.ctx,
+		&sdk.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.large", "g4dn.xlarge"}},
+	)
 	a.Expect(err).NotTo(HaveOccurred())
 	a.Expect(out.InstanceTypes).To(HaveLen(2))
 	m5, gpu := out.InstanceTypes[0], out.InstanceTypes[1]

@@ -134,7 +134,10 @@ func TestVolumesAndInterfacesByFilter(t *testing.T) {
 	a.Expect(interfaces.NetworkInterfaces).To(HaveLen(1))
 	_, err = a.client.DescribeVolumes(a.ctx, &sdk.DescribeVolumesInput{VolumeIds: []string{"vol-00000000000000bad"}})
 	a.Expect(err).To(haveCode("InvalidVolume.NotFound"))
-	_, err = a.client.DescribeNetworkInterfaces(a.ctx, &sdk.DescribeNetworkInterfacesInput{NetworkInterfaceIds: []string{"eni-00000000000000bad"}})
+	_, err = a.client.DescribeNetworkInterfaces(
+		a.ctx,
+		&sdk.DescribeNetworkInterfacesInput{NetworkInterfaceIds: []string{"eni-00000000000000bad"}},
+	)
 	a.Expect(err).To(haveCode("InvalidNetworkInterfaceID.NotFound"))
 }
 

@@ -72,7 +72,10 @@ func TestDryRun(t *testing.T) {
 	dry := func(in *sdk.RunInstancesInput) { in.DryRun = aws.Bool(true) }
 	_, err := a.client.RunInstances(a.ctx, launchInput(dry))
 	a.Expect(err).To(haveCode("DryRunOperation"))
-	_, err = a.client.RunInstances(a.ctx, launchInput(dry, func(in *sdk.RunInstancesInput) { in.ImageId = aws.String("ami-00000000000000bad") }))
+	_, err = a.client.RunInstances(
+		a.ctx,
+		launchInput(dry, func(in *sdk.RunInstancesInput) { in.ImageId = aws.String("ami-00000000000000bad") }),
+	)
 	a.Expect(err).To(haveCode("InvalidAMIID.NotFound"))
 	a.Expect(a.server.Instances()).To(BeEmpty())
 

@@ -117,7 +117,10 @@ func TestAttributesAreModified(t *testing.T) {
 	nicID := a.describe(id).NetworkInterfaces[0].NetworkInterfaceId
 	a.Expect(aws.ToBool(a.describe(id).SourceDestCheck)).To(BeTrue())
 	for range 2 {
-		_, err := a.client.ModifyNetworkInterfaceAttribute(a.ctx, &sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: nicID, SourceDestCheck: off})
+		_, err := a.client.ModifyNetworkInterfaceAttribute(
+			a.ctx,
+			&sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: nicID, SourceDestCheck: off},
+		)
 		a.Expect(err).NotTo(HaveOccurred())
 	}
 	a.Expect(aws.ToBool(a.describe(id).NetworkInterfaces[0].SourceDestCheck)).To(BeFalse())

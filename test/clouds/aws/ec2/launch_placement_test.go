@@ -96,8 +96,13 @@ func TestRefusedPlacements(t *testing.T) {
 
 func TestPlacementIsDescribed(t *testing.T) {
 	a := newAccount(t, ec2.Options{})
-	i := a.describe(a.launch(placed(types.Placement{GroupName: aws.String(ec2.DefaultPartitionGroup), PartitionNumber: aws.Int32(2)}),
-		ofType("m6a.large"), cpus(types.CpuOptionsRequest{CoreCount: aws.Int32(1), ThreadsPerCore: aws.Int32(1), AmdSevSnp: types.AmdSevSnpSpecificationEnabled})))
+	i := a.describe(a.launch(
+		placed(types.Placement{GroupName: aws.String(ec2.DefaultPartitionGroup), PartitionNumber: aws.Int32(2)}),
+		ofType(
+			"m6a.large",
+		),
+		cpus(types.CpuOptionsRequest{CoreCount: aws.Int32(1), ThreadsPerCore: aws.Int32(1), AmdSevSnp: types.AmdSevSnpSpecificationEnabled}),
+	))
 	a.Expect(aws.ToString(i.Placement.GroupName)).To(Equal(ec2.DefaultPartitionGroup))
 	a.Expect(aws.ToInt32(i.Placement.PartitionNumber)).To(BeEquivalentTo(2))
 	a.Expect(aws.ToInt32(i.CpuOptions.CoreCount)).To(BeEquivalentTo(1))
@@ -116,7 +121,8 @@ func TestReservationsRunFull(t *testing.T) {
 	a := newAccount(t, ec2.Options{})
 	one := a.describe(a.launch(reserved("", reservation(ec2.DefaultReservation))))
 	a.Expect(aws.ToString(one.CapacityReservationId)).To(Equal(ec2.DefaultReservation))
-	a.Expect(aws.ToString(one.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId)).To(Equal(ec2.DefaultReservation))
+	a.Expect(aws.ToString(one.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId)).
+		To(Equal(ec2.DefaultReservation))
 	a.Expect(a.describe(a.launch()).CapacityReservationId).To(BeNil(), "it is not an open one")
 	group := &types.CapacityReservationTarget{CapacityReservationResourceGroupArn: aws.String(ec2.DefaultReservationGroup)}
 	a.Expect(aws.ToString(a.describe(a.launch(reserved("", group))).CapacityReservationId)).To(Equal(ec2.DefaultReservation))
@@ -130,7 +136,9 @@ func TestReservationsRunFull(t *testing.T) {
 	a.terminate(aws.ToString(one.InstanceId))
 	a.clock.Step(downDelay)
 	a.launch(reserved("", reservation(ec2.DefaultReservation)))
-	block := a.describe(a.launch(ofType("p5.48xlarge"), bought(types.MarketTypeCapacityBlock), reserved("", reservation(ec2.DefaultCapacityBlock))))
+	block := a.describe(
+		a.launch(ofType("p5.48xlarge"), bought(types.MarketTypeCapacityBlock), reserved("", reservation(ec2.DefaultCapacityBlock))),
+	)
 	a.Expect(block.InstanceLifecycle).To(Equal(types.InstanceLifecycleTypeCapacityBlock))
 }
 
@@ -155,6 +163,9 @@ func TestAClusterGroupStaysInItsZone(t *testing.T) {
 	group := placed(types.Placement{GroupName: aws.String(ec2.DefaultClusterGroup)})
 	a.launch(group)
 	a.launch(group)
-	_, err := a.client.RunInstances(a.ctx, launchInput(group, func(in *sdk.RunInstancesInput) { in.SubnetId = aws.String(ec2.DefaultSubnetB) }))
+	_, err := a.client.RunInstances(
+		a.ctx,
+		launchInput(group, func(in *sdk.RunInstancesInput) { in.SubnetId = aws.String(ec2.DefaultSubnetB) }),
+	)
 	a.Expect(err).To(haveCode("InvalidParameterValue"))
 }

@@ -125,7 +125,13 @@ func TestSecretLimitsAndLists(t *testing.T) {
 	}
 	a.Expect(describe()).To(Succeed())
 	a.Expect(describe()).To(haveCode("ThrottlingException"))
-	a.server.AddFault(simapi.Fault{Action: "CreateSecret", Parameters: map[string]string{"Name": "own/*"}, Error: &simapi.APIError{Code: "LimitExceededException"}})
+	a.server.AddFault(
+		simapi.Fault{
+			Action:     "CreateSecret",
+			Parameters: map[string]string{"Name": "own/*"},
+			Error:      &simapi.APIError{Code: "LimitExceededException"},
+		},
+	)
 	_, err = client.CreateSecret(a.ctx, newSecret("own/9", []byte("x"), "a"))
 	a.Expect(err).To(haveCode("LimitExceededException"))
 }

@@ -21,9 +21,12 @@ func TestAPutOfAnExistingMachine(t *testing.T) {
 		_, err := a.machines.BeginCreateOrUpdate(a.ctx, simulated.DefaultGroup, "m1", vm, &o)
 		return err
 	}
-	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr(`W/"1"`)})).To(haveCode(400, "InvalidParameter"))
-	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})).To(haveCode(412, "PreconditionFailed"))
-	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfMatch: ptr(`W/"1"`)})).To(haveCode(412, "PreconditionFailed"))
+	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr(`W/"1"`)})).
+		To(haveCode(400, "InvalidParameter"))
+	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})).
+		To(haveCode(412, "PreconditionFailed"))
+	a.Expect(put(body(), armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfMatch: ptr(`W/"1"`)})).
+		To(haveCode(412, "PreconditionFailed"))
 	without := body(func(vm *armcompute.VirtualMachine) { vm.Tags = nil })
 	a.Expect(put(without, armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{})).To(Succeed())
 	out, err := a.machines.Get(a.ctx, simulated.DefaultGroup, "m1", nil)

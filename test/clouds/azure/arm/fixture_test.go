@@ -126,7 +126,10 @@ func spot(policyName armcompute.VirtualMachineEvictionPolicyTypes) func(*armcomp
 	}
 }
 
-func (a *tenant) put(name string, vm armcompute.VirtualMachine) (*runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse], error) {
+func (a *tenant) put(
+	name string,
+	vm armcompute.VirtualMachine,
+) (*runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse], error) {
 	return a.machines.BeginCreateOrUpdate(a.ctx, simulated.DefaultGroup, name, vm,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})
 }
@@ -160,7 +163,8 @@ func (a *tenant) kinds() map[string]int {
 }
 
 func (a *tenant) id(name string) string {
-	return "/subscriptions/" + simulated.DefaultSubscription + "/resourceGroups/" + simulated.DefaultGroup + "/providers/Microsoft.Compute/virtualMachines/" + name
+	return "/subscriptions/" + simulated.DefaultSubscription + "/resourceGroups/" + simulated.DefaultGroup +
+		"/providers/Microsoft.Compute/virtualMachines/" + name
 }
 
 func haveCode(status int, code string) gomegatypes.GomegaMatcher {

@@ -49,7 +49,8 @@ func TestALife(t *testing.T) {
 	calls, err := a.sim.Calls(a.ctx, "VirtualMachines_CreateOrUpdate")
 	a.Expect(err).NotTo(HaveOccurred())
 	a.Expect(calls[0]).To(And(HaveField("Status", 201), HaveField("Caller", "a-user"), HaveField("Resources", []string{"m1"})))
-	a.Expect(calls[0].Parameters).To(And(HaveKeyWithValue("zone", "1"), HaveKeyWithValue("vmSize", "Standard_D2s_v5"), HaveKeyWithValue("If-None-Match", "*")))
+	a.Expect(calls[0].Parameters).
+		To(And(HaveKeyWithValue("zone", "1"), HaveKeyWithValue("vmSize", "Standard_D2s_v5"), HaveKeyWithValue("If-None-Match", "*")))
 	a.Expect(fmt.Sprint(calls)).NotTo(ContainSubstring("a secret"))
 }
 
@@ -59,9 +60,21 @@ func TestANameIsTakenOnce(t *testing.T) {
 	a.running("m1")
 	_, err := a.put("m1", body())
 	a.Expect(err).To(haveCode(412, "PreconditionFailed"))
-	_, err = a.machines.BeginCreateOrUpdate(a.ctx, simulated.DefaultGroup, "m1", body(func(vm *armcompute.VirtualMachine) { vm.Zones = nil }), nil)
+	_, err = a.machines.BeginCreateOrUpdate(
+		a.ctx,
+		simulated.DefaultGroup,
+		"m1",
+		body(func(vm *armcompute.VirtualMachine) { vm.Zones = nil }),
+		nil,
+	)
 	a.Expect(err).To(haveCode(409, "PropertyChangeNotAllowed"))
-	_, err = a.machines.BeginUpdate(a.ctx, simulated.DefaultGroup, "m1", armcompute.VirtualMachineUpdate{Tags: map[string]*string{"team": ptr("red")}}, nil)
+	_, err = a.machines.BeginUpdate(
+		a.ctx,
+		simulated.DefaultGroup,
+		"m1",
+		armcompute.VirtualMachineUpdate{Tags: map[string]*string{"team": ptr("red")}},
+		nil,
+	)
 	a.Expect(err).NotTo(HaveOccurred())
 	a.Expect(a.server.Resources()[0].Tags).To(Equal(map[string]string{"team": "red"}))
 	_, err = a.machines.BeginDelete(a.ctx, simulated.DefaultGroup, "m1", nil)
@@ -237,8 +250,9 @@ func TestResourceManager(t *testing.T) {
 	a.Expect(header.Get("Retry-After")).To(Equal("5"))
 	for path, code := range map[string]string{
 		a.id("m0"): "MissingApiVersionParameter", "/subscriptions/x/resourceGroups?api-version=1": "InvalidSubscriptionId",
-		"/subscriptions/00000000-0000-0000-0000-00000000000f/resourceGroups?api-version=1":                                         "SubscriptionNotFound",
-		"/subscriptions/" + simulated.DefaultSubscription + "/resourceGroups/none/providers/Microsoft.Compute/disks?api-version=1": "ResourceGroupNotFound",
+		"/subscriptions/00000000-0000-0000-0000-00000000000f/resourceGroups?api-version=1": "SubscriptionNotFound",
+		"/subscriptions/" + simulated.DefaultSubscription +
+			"/resourceGroups/none/providers/Microsoft.Compute/disks?api-version=1": "ResourceGroupNotFound",
 		"/nothing?api-version=1": "InvalidResourceType",
 	} {
 		_, _ = a.call(http.MethodGet, path, &refused)

@@ -76,7 +76,12 @@ func TestFaultsHitWhatTheyAreFor(t *testing.T) {
 	f.AddFault(cloud.Fault{Call: "ListMachines", Skip: 1, Count: 2, Break: cloud.LoseAnswer})
 	f.Expect([]bool{lost(), lost(), lost(), lost()}).To(Equal([]bool{false, true, true, false}))
 
-	f.AddFault(cloud.Fault{Match: func(c cloud.Call) bool { return c.Zone == "a" && c.Resource == "m1" && c.Account == account }, Break: cloud.LoseAnswer})
+	f.AddFault(
+		cloud.Fault{
+			Match: func(c cloud.Call) bool { return c.Zone == "a" && c.Resource == "m1" && c.Account == account },
+			Break: cloud.LoseAnswer,
+		},
+	)
 	f.Expect([]bool{lost(), f.get(m1).err != nil, f.get("zones/b/machines/m1").err != nil}).To(Equal([]bool{false, true, false}))
 	f.ClearFaults()
 	f.Expect(f.get(m1).err).NotTo(HaveOccurred())

@@ -28,7 +28,11 @@ func TestCapacityShowsLate(t *testing.T) {
 	large.MachineType = "large"
 	spot := body("r4")
 	spot.Spot = true
-	others := []reply{f.do(http.MethodPut, "zones/a/machines/m3", large), f.do(http.MethodPut, "zones/a/machines/m4", spot), f.create("b", "m5", "r5")}
+	others := []reply{
+		f.do(http.MethodPut, "zones/a/machines/m3", large),
+		f.do(http.MethodPut, "zones/a/machines/m4", spot),
+		f.create("b", "m5", "r5"),
+	}
 	f.settle()
 	for i, o := range others {
 		f.Expect(f.get("operations/"+o.ID).Status).To(Equal(cloud.StatusDone), fmt.Sprintf("other type, market or zone: %d", i))

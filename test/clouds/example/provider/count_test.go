@@ -27,7 +27,8 @@ func TestAProviderIsSmall(t *testing.T) {
 	g := NewWithT(t)
 	counted, total := map[string]int{}, 0
 	g.Expect(filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "zz_generated.") {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(filepath.Base(path), "zz_generated.") {
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -67,7 +67,13 @@ func TestReclaimedSpot(t *testing.T) {
 // TestARefusal of what can never be right fails the machine, in the cloud's words.
 func TestARefusal(t *testing.T) {
 	f := newFixture(t)
-	f.fault(cloud.Fault{Call: "CreateMachine", Status: http.StatusBadRequest, Failure: cloud.Failure{Code: cloud.CodeTypeNotFound, Message: "no such type"}})
+	f.fault(
+		cloud.Fault{
+			Call:    "CreateMachine",
+			Status:  http.StatusBadRequest,
+			Failure: cloud.Failure{Code: cloud.CodeTypeNotFound, Message: "no such type"},
+		},
+	)
 	m := f.machine("m1")
 	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("type_not_found: no such type")))
 	f.Delete(m)

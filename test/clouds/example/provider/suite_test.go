@@ -35,7 +35,9 @@ func TestMain(m *testing.M) {
 // start opens a cloud for the provider.
 func start(env *testenv.Env, client client.Client, directory string) (provider func(context.Context) error, stop func(), err error) {
 	c, config = client, env.Config
-	sim = cloud.New(cloud.Options{Delays: cloud.Delays{Step: 20 * time.Millisecond, Start: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
+	sim = cloud.New(
+		cloud.Options{Delays: cloud.Delays{Step: 20 * time.Millisecond, Start: 50 * time.Millisecond, Delete: 50 * time.Millisecond}},
+	)
 	server := httptest.NewServer(sim)
 	if err := machines.SetFile(directory, "EXAMPLE_TOKEN_FILE", []byte(testToken+"\n")); err != nil {
 		return nil, nil, err

@@ -151,7 +151,8 @@ func TestCreationsThatFailLate(t *testing.T) {
 			f.cloud.AddFault(simulator.Fault{Action: "instances.insert", LaunchFailure: &simulator.Failure{Code: "QUOTA_EXCEEDED"}})
 		}, "QUOTA_EXCEEDED", http.StatusForbidden},
 		"addresses": {func(f *fixture) {
-			f.running(zoneA, vm("first", with("networkInterfaces", []any{object{"subnetwork": "projects/shared-network/regions/us-central1/subnetworks/small"}})))
+			f.running(zoneA, vm("first", with("networkInterfaces",
+				[]any{object{"subnetwork": "projects/shared-network/regions/us-central1/subnetworks/small"}})))
 		}, "IP_SPACE_EXHAUSTED", http.StatusBadRequest},
 	} {
 		f := newFixture(t, compute.Options{Delays: delays})

@@ -132,7 +132,8 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	f.Expect(answer["items"].(object)["zones/"+zoneB].(object)["warning"]).To(HaveKeyWithValue("code", "UNREACHABLE"))
 }
 
-// TestAZoneThatDoesNotAnswer is documented; a region that does not answer is in lists of disks alone, and what SetIncomplete does is in all.
+// TestAZoneThatDoesNotAnswer is documented; a region that does not answer is in lists of disks alone, and what SetIncomplete does is in
+// all.
 func TestListsThatLackSomething(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	f.running(zoneA, vm("a"))
@@ -197,7 +198,9 @@ func TestFaultsAndTheLog(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	server := httptest.NewServer(f.cloud)
 	defer server.Close()
-	f.cloud.AddFault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"zone": zoneA}, Count: 1, Cut: simulator.CutAfter})
+	f.cloud.AddFault(
+		simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"zone": zoneA}, Count: 1, Cut: simulator.CutAfter},
+	)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/compute/v1/projects/"+zone(zoneA)+"/instances", strings.NewReader(
 		`{"name":"one","machineType":"zones/us-central1-a/machineTypes/e2-micro","networkInterfaces":[{}],"metadata":{"items":[{"key":"user-data","value":"secret"}]},
 		  "disks":[{"boot":true,"initializeParams":{"sourceImage":"projects/images/global/images/family/node"}}]}`))
@@ -264,9 +267,11 @@ func TestWhatTheCatalogHas(t *testing.T) {
 	f.Expect(f.done("GET", zone(zoneA)+"/machineTypes/e2-standard-2", nil)).To(HaveKeyWithValue("memoryMb", BeEquivalentTo(8192)))
 	_, reason, _ := f.refused("GET", zone("us-central1-c")+"/machineTypes/n2-standard-4", nil)
 	f.Expect(reason).To(Equal("notFound"))
-	f.Expect(f.done("GET", project+"/zones/"+zoneA, nil)).To(And(HaveKeyWithValue("status", "UP"), HaveKeyWithValue("region", HaveSuffix("/us-central1"))))
+	f.Expect(f.done("GET", project+"/zones/"+zoneA, nil)).
+		To(And(HaveKeyWithValue("status", "UP"), HaveKeyWithValue("region", HaveSuffix("/us-central1"))))
 	names, _ := f.names(project+"/zones", nil)
 	f.Expect(names).To(HaveLen(4))
-	f.Expect(f.done("GET", "images/global/images/family/node", nil)).To(And(HaveKeyWithValue("name", "node-v1-36-3"), HaveKeyWithValue("diskSizeGb", "10")))
+	f.Expect(f.done("GET", "images/global/images/family/node", nil)).
+		To(And(HaveKeyWithValue("name", "node-v1-36-3"), HaveKeyWithValue("diskSizeGb", "10")))
 	f.Expect(f.done("GET", "shared-network/regions/us-central1/subnetworks/nodes", nil)).To(HaveKeyWithValue("ipCidrRange", "10.7.0.0/24"))
 }

@@ -74,8 +74,9 @@ func TestTokensAreExchanged(t *testing.T) {
 	}
 }
 
-// TestServiceAccountsAreImpersonated as https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken
-// has it: for an hour unless less is requested, and not with a token that has expired.
+// TestServiceAccountsAreImpersonated as
+// https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken has it: for an hour unless
+// less is requested, and not with a token that has expired.
 func TestServiceAccountsAreImpersonated(t *testing.T) {
 	f := newFixture(t)
 	_, token := f.exchange("access_token", "options", "")

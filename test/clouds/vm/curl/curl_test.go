@@ -95,7 +95,13 @@ func newSite(t *testing.T) *site {
 	s.write(t, "header", []byte("Authorization: Bearer from-file\n"))
 	s.write(t, "body", []byte("line one\nline two\n"))
 	s.write(t, "garbage", []byte("garbage"))
-	s.write(t, "config", []byte("# options\nurl = \""+s.url+"/echo\"\nheader = \"Authorization: Bearer \\\"quoted\\\"\"\ncacert = "+s.path("ca.pem")+"\nsilent\n-f\n"))
+	s.write(
+		t,
+		"config",
+		[]byte(
+			"# options\nurl = \""+s.url+"/echo\"\nheader = \"Authorization: Bearer \\\"quoted\\\"\"\ncacert = "+s.path("ca.pem")+"\nsilent\n-f\n",
+		),
+	)
 	return s
 }
 

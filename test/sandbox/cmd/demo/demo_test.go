@@ -65,7 +65,11 @@ func TestCut(t *testing.T) {
 }
 
 func TestMachinesOf(t *testing.T) {
-	lives := []scenario.Life{{Machine: scenario.Machine{Deployment: "a"}}, {Machine: scenario.Machine{Deployment: "b"}}, {Machine: scenario.Machine{Deployment: "a"}}}
+	lives := []scenario.Life{
+		{Machine: scenario.Machine{Deployment: "a"}},
+		{Machine: scenario.Machine{Deployment: "b"}},
+		{Machine: scenario.Machine{Deployment: "a"}},
+	}
 	NewWithT(t).Expect(machinesOf(&sandbox.Cloud{Deployment: "a"}, lives)).To(Equal(2))
 }
 

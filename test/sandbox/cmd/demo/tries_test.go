@@ -12,7 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestSuggestionsWork: each command that a demo prints which stays up can be pasted, with one cluster and all clouds, and with two clusters.
+// TestSuggestionsWork: each command that a demo prints which stays up can be pasted, with one cluster and all clouds, and with two
+// clusters.
 func TestSuggestionsWork(t *testing.T) {
 	for clusters, cloud := range map[int]string{1: "all", 2: "aws"} {
 		t.Run(fmt.Sprintf("%d clusters, CLOUD=%s", clusters, cloud), func(t *testing.T) {
@@ -33,7 +34,8 @@ func TestSuggestionsWork(t *testing.T) {
 				d.removeLogs()
 			}()
 			for _, step := range []func() error{
-				func() error { return d.start(t.Context()) }, func() error { return d.applySamples(t.Context()) }, func() error { return d.awaitFirst(t.Context()) },
+				func() error { return d.start(t.Context()) }, func() error { return d.applySamples(t.Context()) },
+				func() error { return d.awaitFirst(t.Context()) },
 			} {
 				g.Expect(step()).To(Succeed())
 			}

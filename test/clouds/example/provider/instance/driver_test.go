@@ -36,8 +36,17 @@ func TestLife(t *testing.T) {
 	f.Expect(running.Addresses[0].Type).To(Equal(clusterv1.MachineInternalIP))
 	running.Addresses = nil
 	f.Expect(running).To(Equal(driver.Instance{
-		ID: "m1", ProviderID: "example:///acme/a/m1", Token: l.Token, Name: "m1", OwnerUID: l.OwnerUID, Owner: driver.OwnerDigest("ns/m1"),
-		Lineage: "u_e_1", State: driverv1.InstanceRunning, LaunchTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), FailureDomain: "a", InstanceType: "small",
+		ID:            "m1",
+		ProviderID:    "example:///acme/a/m1",
+		Token:         l.Token,
+		Name:          "m1",
+		OwnerUID:      l.OwnerUID,
+		Owner:         driver.OwnerDigest("ns/m1"),
+		Lineage:       "u_e_1",
+		State:         driverv1.InstanceRunning,
+		LaunchTime:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		FailureDomain: "a",
+		InstanceType:  "small",
 	}))
 	h.ProviderID = running.ProviderID
 	f.Expect(f.observe(h).Value.State).To(Equal(driverv1.InstanceRunning))
@@ -201,8 +210,9 @@ func TestListLeftovers(t *testing.T) {
 	f.settle()
 	found, err = f.ListLeftovers(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(found).To(ConsistOf(And(HaveField("Kind", "interfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Owner", driver.OwnerDigest(l.Owner)),
-		HaveField("Lineage", l.Lineage), HaveField("Created", Not(BeZero())))), "the address is the interface's")
+	f.Expect(found).
+		To(ConsistOf(And(HaveField("Kind", "interfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Owner", driver.OwnerDigest(l.Owner)),
+			HaveField("Lineage", l.Lineage), HaveField("Created", Not(BeZero())))), "the address is the interface's")
 }
 
 // TestRemark writes the lineage of what has the mark, machine and parts, and nothing else of them.
@@ -225,7 +235,9 @@ func TestRemark(t *testing.T) {
 	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{h}, "u_f_2")).To(Equal([]error{nil}), "again")
 
 	// The machine is last, so that what fails is tried again.
-	f.cloud.AddFault(cloud.Fault{Call: "LabelDisk", Count: 1, Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodePermissionDenied}})
+	f.cloud.AddFault(
+		cloud.Fault{Call: "LabelDisk", Count: 1, Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodePermissionDenied}},
+	)
 	failures := f.Remark(f.ctx, scope, []driver.Handle{h, other}, "u_f_3")
 	f.class(failures[0], driver.ClassAuth)
 	f.Expect(failures[1]).NotTo(HaveOccurred())

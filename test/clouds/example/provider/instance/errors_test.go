@@ -125,7 +125,8 @@ func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, 
 
 // TestFaultsOfTheCloudAreUnknown, whatever the code, unless it is one of a shortage.
 func TestFaultsOfTheCloudAreUnknown(t *testing.T) {
-	for code, want := range map[string]driver.Class{cloud.CodeInvalidArgument: driver.ClassUnknown, cloud.CodeZoneExhausted: driver.ClassCapacity} {
+	for code, want := range map[string]driver.Class{cloud.CodeInvalidArgument: driver.ClassUnknown,
+		cloud.CodeZoneExhausted: driver.ClassCapacity} {
 		f := newFixture(t, cloud.Options{})
 		f.cloud.AddFault(cloud.Fault{Status: http.StatusInternalServerError, Failure: cloud.Failure{Code: code, Message: "why"}})
 		_, err := f.Create(f.ctx, launch("a", "m1", 1))
@@ -144,15 +145,23 @@ func TestLostAnswersAreUnknown(t *testing.T) {
 		f.class(f.Delete(f.ctx, scope, []driver.Handle{handle(launch("a", "m1", 1), "")})[0], driver.ClassUnknown)
 	}
 	f := newFixture(t, cloud.Options{})
-	f.Driver = instance.New("http://127.0.0.1:1", http.DefaultTransport, func(context.Context, driver.Scope) (string, error) { return token, nil })
+	f.Driver = instance.New(
+		"http://127.0.0.1:1",
+		http.DefaultTransport,
+		func(context.Context, driver.Scope) (string, error) { return token, nil },
+	)
 	_, err := f.Create(f.ctx, launch("a", "m1", 1))
 	f.class(err, driver.ClassRefused)
 	f.Driver = instance.New("no address:", http.DefaultTransport, func(context.Context, driver.Scope) (string, error) { return token, nil })
 	_, err = f.Create(f.ctx, launch("a", "m1", 1))
 	f.class(err, driver.ClassRefused)
-	f.Driver = instance.New("http://cloud", failing{&net.OpError{Op: "read", Err: errors.New("reset")}}, func(context.Context, driver.Scope) (string, error) {
-		return token, nil
-	})
+	f.Driver = instance.New(
+		"http://cloud",
+		failing{&net.OpError{Op: "read", Err: errors.New("reset")}},
+		func(context.Context, driver.Scope) (string, error) {
+			return token, nil
+		},
+	)
 	_, err = f.Create(f.ctx, launch("a", "m1", 1))
 	f.class(err, driver.ClassUnknown)
 	f.Driver = instance.New("http://cloud", f.cloud.Transport(), func(context.Context, driver.Scope) (string, error) {

@@ -58,9 +58,17 @@ func launch(zone, name string, attempt int) driver.Launch[*examplev1.ExampleMach
 				Labels: map[string]examplev1.LabelValue{"team": "blue"},
 			},
 		},
-		Scope: scope, Token: id, RequestID: driver.RequestID(id, "create"), Name: name, OwnerUID: apitypes.UID("uid-" + name),
-		Owner: "ns/" + name, Lineage: "u_e_1", Attempt: attempt, ClusterName: "c", Placement: driver.Placement{ID: zone, FailureDomain: zone, InstanceType: "small"},
-		UserData: []byte("secret"),
+		Scope:       scope,
+		Token:       id,
+		RequestID:   driver.RequestID(id, "create"),
+		Name:        name,
+		OwnerUID:    apitypes.UID("uid-" + name),
+		Owner:       "ns/" + name,
+		Lineage:     "u_e_1",
+		Attempt:     attempt,
+		ClusterName: "c",
+		Placement:   driver.Placement{ID: zone, FailureDomain: zone, InstanceType: "small"},
+		UserData:    []byte("secret"),
 	}
 }
 

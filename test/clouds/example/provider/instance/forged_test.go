@@ -135,7 +135,8 @@ func TestForgedOperations(t *testing.T) {
 	for _, operation := range []string{failed.Operation, "../machines", "op-9&status=failed", "op 1", "none"} {
 		h := mine
 		h.Operation = operation
-		f.Expect(f.observe(h)).To(And(HaveField("Err", BeNil()), HaveField("Value.Token", "a-m1-1"), HaveField("Value.Refused", BeEmpty())), operation)
+		f.Expect(f.observe(h)).
+			To(And(HaveField("Err", BeNil()), HaveField("Value.Token", "a-m1-1"), HaveField("Value.Refused", BeEmpty())), operation)
 		h.Name = "m2"
 		f.class(f.observe(h).Err, driver.ClassNotFound)
 		h.Name, h.Placement.ID = "m1", "b"
@@ -156,7 +157,8 @@ func TestCleanupDeletesOnlyWhatIsTheOwners(t *testing.T) {
 	for _, owner := range []struct {
 		uid  apitypes.UID
 		name string
-	}{{victim.OwnerUID, "ns/thief"}, {"uid-thief", victim.Owner}, {"", victim.Owner}, {victim.OwnerUID, ""}, {"", ""}, {"uid-victim=x", victim.Owner}} {
+	}{{victim.OwnerUID, "ns/thief"}, {"uid-thief", victim.Owner}, {"", victim.Owner}, {victim.OwnerUID, ""}, {"", ""},
+		{"uid-victim=x", victim.Owner}} {
 		h := victim
 		h.OwnerUID, h.Owner = owner.uid, owner.name
 		answer := f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]
@@ -182,7 +184,9 @@ func TestCleanupReportsWhatItCannotDelete(t *testing.T) {
 		handles = append(handles, f.running(launch("a", name, 1)))
 		f.cloud.Vanish(account, "a", name)
 	}
-	f.cloud.AddFault(cloud.Fault{Call: "DeleteInterface", Count: 1, Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodePermissionDenied}})
+	f.cloud.AddFault(
+		cloud.Fault{Call: "DeleteInterface", Count: 1, Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodePermissionDenied}},
+	)
 	answers := f.Cleanup(f.ctx, scope, handles)
 	f.class(answers[0].Err, driver.ClassAuth)
 	f.Expect(answers[1].Err).NotTo(HaveOccurred())
@@ -191,7 +195,9 @@ func TestCleanupReportsWhatItCannotDelete(t *testing.T) {
 	f.Cleanup(f.ctx, scope, handles)
 	f.Expect(f.cloud.Calls()["DeleteInterface"]-before).To(Equal(1), "of the first; that of the second is being deleted, and then both are")
 	f.settle()
-	f.cloud.AddFault(cloud.Fault{Call: "DeleteAddress", Count: 2, Status: http.StatusNotFound, Failure: cloud.Failure{Code: cloud.CodeNotFound}})
+	f.cloud.AddFault(
+		cloud.Fault{Call: "DeleteAddress", Count: 2, Status: http.StatusNotFound, Failure: cloud.Failure{Code: cloud.CodeNotFound}},
+	)
 	for _, answer := range f.Cleanup(f.ctx, scope, handles) {
 		f.Expect(answer.Err).NotTo(HaveOccurred(), "what is gone meanwhile is no error")
 	}

@@ -44,7 +44,9 @@ func TestAFailedLaunchIsNotTheNextOnes(t *testing.T) {
 // TestAFailedMachineThatIsKept has a provider ID, by which it is deleted.
 func TestAFailedMachineThatIsKept(t *testing.T) {
 	f := newFixture(t, cloud.Options{})
-	f.cloud.AddFault(cloud.Fault{Count: 1, Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted}, Parts: 3, Keep: true}})
+	f.cloud.AddFault(
+		cloud.Fault{Count: 1, Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted}, Parts: 3, Keep: true}},
+	)
 	h := f.accepted(launch("a", "m1", 1))
 	f.settle()
 	failed := f.observe(h).Value
