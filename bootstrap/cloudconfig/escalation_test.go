@@ -97,7 +97,9 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	}
 	g.Expect(identity.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}})).To(refused)
 	g.Expect(identity.Patch(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}, nothing)).To(refused)
-	g.Expect(identity.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "millwright-target-tokens"}})).
+	g.Expect(identity.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "millwright-target-tokens"},
+	})).
 		To(refused)
 
 	// What it is for it may do, and no more with it than that.

@@ -66,7 +66,8 @@ func newProbed(t *testing.T) *probed {
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	p.Expect(os.WriteFile(file, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
-		"contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL), 0o600)).To(Succeed())
+		"contexts":[{"name":"x","context":{"cluster":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL), 0o600)).To(Succeed())
 	p.Connections = New(Options{
 		Kubeconfig: file, Scheme: clientgoscheme.Scheme, QPS: -1, Clock: p.clock, RequestTimeout: time.Minute, ProbeTimeout: time.Minute,
 		onPause: func(end time.Time) { p.paused <- end },

@@ -28,7 +28,8 @@ func TestUnanswered(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(file, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
-		"contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL), 0o600)).To(Succeed())
+		"contexts":[{"name":"x","context":{"cluster":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL), 0o600)).To(Succeed())
 	connections := New(Options{
 		Kubeconfig: file, Scheme: clientgoscheme.Scheme, QPS: -1, ProbeInterval: 20 * time.Millisecond, ProbeFailures: 1 << 30,
 	})

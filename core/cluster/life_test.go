@@ -63,7 +63,8 @@ func TestARotationToARefusedKubeconfigIsReported(t *testing.T) {
 	rotate(t, namespace, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
 		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 		"clusters":[{"name":"x","cluster":{"server":"https://127.0.0.1:1"}}],
-		"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch","interactiveMode":"Never"}}}]}`))
+		"users":[{"name":"x","user":{"exec":{
+			"apiVersion":"client.authentication.k8s.io/v1","command":"touch","interactiveMode":"Never"}}}]}`))
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"), "it works still")
 		g.Expect(message(c, "RemoteConnectionProbe")).To(And(ContainSubstring("is kept"), ContainSubstring("an exec plugin, which is refused")))
@@ -89,7 +90,8 @@ func TestRefusedKubeconfig(t *testing.T) {
 	core.Kubeconfig(t, namespace, "c", []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
 		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 		"clusters":[{"name":"x","cluster":{"server":"https://127.0.0.1:1"}}],
-		"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch","args":["/tmp/owned"],"interactiveMode":"Never"}}}]}`))
+		"users":[{"name":"x","user":{"exec":{
+			"apiVersion":"client.authentication.k8s.io/v1","command":"touch","args":["/tmp/owned"],"interactiveMode":"Never"}}}]}`))
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(message(c, "RemoteConnectionProbe")).To(ContainSubstring("uses an exec plugin, which is refused"))
 	})

@@ -15,7 +15,8 @@ func TestEveryPartOfAKubeconfigCounts(t *testing.T) {
 	g := NewWithT(t)
 	config := func(cluster, user string) *rest.Config {
 		made, err := clientcmd.RESTConfigFromKubeConfig(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
-			"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"clusters":[{"name":"x","cluster":{%s}}],"users":[{"name":"x","user":{%s}}]}`, cluster, user))
+			"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"clusters":[{"name":"x","cluster":{%s}}],
+			"users":[{"name":"x","user":{%s}}]}`, cluster, user))
 		g.Expect(err).NotTo(HaveOccurred())
 		return made
 	}

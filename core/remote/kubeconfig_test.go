@@ -69,7 +69,8 @@ func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 	executes := []byte(
 		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`,
+		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],
+		"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`,
 	)
 	for _, test := range []struct {
 		name    string

@@ -33,7 +33,8 @@ func TestSecondCore(t *testing.T) {
 	l.write("target.kubeconfig", string(kubeconfig))
 	for cluster, namespace := range map[string]string{"name": "team-b", "elsewhere": "default"} {
 		l.run(
-			`kubectl -n ` + namespace + ` create secret generic ` + cluster + `-kubeconfig --type cluster.x-k8s.io/secret --from-file=value=target.kubeconfig
+			`kubectl -n ` + namespace + ` create secret generic ` + cluster +
+				`-kubeconfig --type cluster.x-k8s.io/secret --from-file=value=target.kubeconfig
 			kubectl -n ` + namespace + ` label secret ` + cluster + `-kubeconfig cluster.x-k8s.io/cluster-name=` + cluster,
 		)
 	}

@@ -21,7 +21,8 @@ text() { cat "$sd/loaded/$1" "$sd/loaded/$1.d"/* 2>/dev/null | sha256sum; }
 if [ "$1" = daemon-reload ]; then rm -rf "$sd/loaded"; cp -r "$ROOT/etc/systemd/system" "$sd/loaded"; exit; fi
 case $1 in
 is-active) if [ -e "$sd/hangs.$2" ]; then echo activating; elif [ -e "$sd/active.$2" ]; then echo active; else echo inactive; fi; exit ;;
-is-enabled) if grep -qxF -e "$2" "$ROOT/aliases" 2>/dev/null; then echo alias; elif [ -e "$sd/enabled.$2" ]; then echo enabled; else echo disabled; fi; exit ;;
+is-enabled) if grep -qxF -e "$2" "$ROOT/aliases" 2>/dev/null; then echo alias
+  elif [ -e "$sd/enabled.$2" ]; then echo enabled; else echo disabled; fi; exit ;;
 esac
 if grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null; then exit 1; fi
 case $1 in

@@ -202,7 +202,8 @@ func TestFaultsAndTheLog(t *testing.T) {
 		simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"zone": zoneA}, Count: 1, Cut: simulator.CutAfter},
 	)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/compute/v1/projects/"+zone(zoneA)+"/instances", strings.NewReader(
-		`{"name":"one","machineType":"zones/us-central1-a/machineTypes/e2-micro","networkInterfaces":[{}],"metadata":{"items":[{"key":"user-data","value":"secret"}]},
+		`{"name":"one","machineType":"zones/us-central1-a/machineTypes/e2-micro","networkInterfaces":[{}],
+		"metadata":{"items":[{"key":"user-data","value":"secret"}]},
 		  "disks":[{"boot":true,"initializeParams":{"sourceImage":"projects/images/global/images/family/node"}}]}`))
 	f.Expect(err).NotTo(HaveOccurred())
 	r.Header.Set("Authorization", "Bearer token")
