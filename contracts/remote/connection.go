@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Connection is a connection to one target cluster that was up when it was handed out. It may break at any
+// Connection is a connection to one target cluster that was up when it was returned. It may break at any
 // time; then requests fail, and caches keep what they have read last.
 type Connection struct {
 	// Key names the connection: the Cluster object in the management cluster, or nothing when all Clusters share it.
@@ -43,7 +43,7 @@ type Attachment interface {
 	Check(ctx context.Context) error
 	// Run runs until ctx ends with the connection, and then waits for all that it has started.
 	Run(ctx context.Context)
-	// HasSynced reports whether the connection can be handed out: whether Run has read what the users of the connection rely on.
+	// HasSynced reports whether the connection can be returned: whether Run has read what the users of the connection rely on.
 	HasSynced() bool
 }
 

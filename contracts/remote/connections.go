@@ -125,7 +125,7 @@ func (c *Connections) known() []*runner {
 	return slices.Collect(maps.Values(c.runners))
 }
 
-// OnConnectivity registers f to be called when a connection is made or lost, and when the reason why there is none changes.
+// OnConnectivity registers f to be called when a connection is established or lost, and when the reason why there is none changes.
 // f must not block.
 func (c *Connections) OnConnectivity(f func(cluster types.NamespacedName)) {
 	c.subscribers.Lock()
@@ -169,7 +169,7 @@ func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	return connection, nil
 }
 
-// KubeconfigError returns why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was made
+// KubeconfigError returns why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was established
 // with an earlier one is kept; "" when it can be used.
 func (c *Connections) KubeconfigError(cluster types.NamespacedName) string {
 	found := c.find(cluster)

@@ -25,7 +25,7 @@ var (
 		[]string{"state"}, nil)
 )
 
-// collected has the Connections of this process, and hands out their metrics. There is one but in tests.
+// collected has the Connections of this process, and returns their metrics. There is one but in tests.
 var collected = &collector{connections: map[*Connections]bool{}}
 
 func init() { metrics.Registry.MustRegister(collected) }
@@ -129,7 +129,7 @@ func troubled(connection *Connection) bool {
 	return ok && queue.Trouble() != ""
 }
 
-// measured returns the series that are handed out: of each cluster and verb one, the worst first, a bounded number.
+// measured returns the exported series: of each cluster and verb one, the worst first, a bounded number.
 func measured(all []series) []series {
 	slices.SortFunc(all, func(a, b series) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.TimedOut, a.TimedOut), cmp.Compare(b.Sent, a.Sent),

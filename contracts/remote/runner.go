@@ -32,7 +32,7 @@ type runner struct {
 	// unanswered is what came of the latest probe of the connection; "" when it was answered. asked is when the first was sent that was not.
 	unanswered string
 	asked      time.Time
-	// kept is why the connection continues although the kubeconfig that it was made with is not there any more.
+	// kept is why the connection continues although the kubeconfig that it was created with is not there any more.
 	kept string
 }
 

@@ -30,7 +30,7 @@ func (t *noticingTransport) RoundTrip(request *http.Request) (*http.Response, er
 // WrappedRoundTripper returns the transport below, which client-go closes and cancels.
 func (t *noticingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// suspect has the API server probed soon, while the connection is handed out: before that its probe has an answer of its own, and what was
+// suspect has the API server probed soon, while the connection is in use: before that its probe has an answer of its own, and what was
 // sent over a lost one proves nothing about the next. It never blocks.
 func (c *Connection) suspect() {
 	if c.runner == nil || !closed(c.handedOut) || closed(c.ended) {

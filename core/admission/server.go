@@ -28,7 +28,7 @@ type Server struct {
 	holder *certificates.Holder
 }
 
-// NewServer makes a server for the options of a manager.
+// NewServer returns a server for the options of a manager.
 func NewServer(o ServerOptions) *Server {
 	s := &Server{}
 	s.Server = ctrlwebhook.NewServer(ctrlwebhook.Options{

@@ -24,7 +24,7 @@ type Drainer struct {
 	running sync.WaitGroup
 }
 
-// New makes a Drainer. Close, or Start with a context that ends, frees what it holds.
+// New returns a Drainer. Close, or Start with a context that ends, frees what it holds.
 func New(options Options) *Drainer {
 	return &Drainer{
 		options: options.withDefaults(),

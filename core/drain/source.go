@@ -21,7 +21,7 @@ const (
 	watchGrace = 15 * time.Second
 )
 
-// listWatch makes a source from the methods of a client. Lists have a timeout, and so has the opening of a watch, with which a reflector
+// listWatch returns a source from the methods of a client. Lists have a timeout, and so has the opening of a watch, with which a reflector
 // may begin instead of a list.
 func listWatch[L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),

@@ -25,7 +25,7 @@ const (
 	// PassedOverNamesAnnotation counts the names that were meant for a new set and that something else had. It is part of
 	// what the next name is created from, and written by the controller.
 	PassedOverNamesAnnotation = "machinedeployment.millwright.dev/passed-over-names"
-	// RecreateAnnotation, with the value "true", makes a rolling update remove all outdated Machines before it
+	// RecreateAnnotation, with the value "true", has a rolling update remove all outdated Machines before it
 	// creates new ones, whatever maxSurge and maxUnavailable are.
 	RecreateAnnotation = "machinedeployment.millwright.dev/recreate"
 )

@@ -87,7 +87,7 @@ func (r *Results) set(check client.ObjectKey, result Result) {
 	}
 }
 
-// publish hands out what the round has found.
+// publish stores the results of the round for their users.
 func (r *Reconciler) publish(s *round) {
 	for _, c := range s.checks {
 		if c.own && !c.paused {

@@ -61,7 +61,7 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) 
 	return made, kerrors.NewAggregate(failures)
 }
 
-// createOne makes a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
+// createOne creates a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
 // in between, complete continues with the same Machine. It returns the Machine whenever that exists. providerID is that of the
 // instance that it takes back; empty for a new one.
 func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID string) (*clusterv1.Machine, error) {

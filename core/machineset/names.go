@@ -14,9 +14,9 @@ import (
 // defaultNaming is the name of a Machine without spec.machineNaming.
 const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
-// machineName makes a name for a new Machine, which its bootstrap config and infrastructure machine share. The
+// machineName generates a name for a new Machine, which its bootstrap config and infrastructure machine share. The
 // rules are those of spec.machineNaming.template; a name that is too long is cut, so that its end stays random. random
-// is what {{ .random }} stands for.
+// is the value of {{ .random }}.
 func machineName(set *clusterv1.MachineSet, random string) (string, error) {
 	parsed, err := naming.Parse(cmp.Or(set.Spec.MachineNaming.Template, defaultNaming))
 	if err != nil {

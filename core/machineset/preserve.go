@@ -110,7 +110,7 @@ func (r *Reconciler) endSurplus(ctx context.Context, s *scope, kept []metav1.Par
 	for i := 0; i < len(kept) && surplus > 0; i++ {
 		machine := &clusterv1.Machine{ObjectMeta: kept[i].ObjectMeta}
 		if machines.Preservation(machine) != "" {
-			// A user has asked for it.
+			// A user has requested it.
 			continue
 		}
 		surplus--

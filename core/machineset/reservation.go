@@ -75,7 +75,7 @@ func parseReservation(text string) (reservation, bool) {
 	return parsed, parsed.String() == text
 }
 
-// randomPart is what {{ .random }} stands for in the name with this ordinal. It depends on the set, as a copy of the set
+// randomPart is the value of {{ .random }} in the name with this ordinal. It depends on the set, as a copy of the set
 // has the annotation too.
 func randomPart(set types.UID, seed string, ordinal int) string {
 	return naming.Derived(fmt.Sprintf("%s/%s/%d", set, seed, ordinal))

@@ -22,7 +22,7 @@ type Owned struct {
 	Machines []*clusterv1.Machine
 }
 
-// ViewOf makes a View of all sets of a Cluster and of the deployments that control them.
+// ViewOf returns a View of all sets of a Cluster and of the deployments that control them.
 func ViewOf(sets []Owned, deployments []*clusterv1.MachineDeployment) View {
 	view := View{Flights: map[types.UID]Flight{}}
 	groups := map[types.UID][]Owned{}

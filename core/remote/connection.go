@@ -21,7 +21,7 @@ import (
 	shared "millwright.dev/contracts/remote"
 )
 
-// Connection is a connection to one target cluster that was up when it was handed out. It may break at any
+// Connection is a connection to one target cluster that was up when it was returned. It may break at any
 // time; then requests fail and the Node cache keeps what it has read last.
 type Connection struct {
 	// Key names the connection: the Cluster object in the management cluster, or nothing when all Clusters share it.

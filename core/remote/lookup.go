@@ -161,7 +161,7 @@ func (l *lookups) take(ctx context.Context) bool {
 	return l.running
 }
 
-// answer hands out what was read, and returns whom to wake. What was not answered in time is read again.
+// answer returns what was read, and whom to wake. What was not answered in time is read again.
 func (l *lookups) answer(nodes map[string][]*corev1.Node, err error) (owners []types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

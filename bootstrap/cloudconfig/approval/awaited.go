@@ -38,7 +38,7 @@ func (a *awaited) remove(machine client.ObjectKey, request Request) {
 	}
 }
 
-// take returns the request that waits for a Machine, and forgets it: it adds itself again if it goes on waiting.
+// take returns the request that waits for a Machine, and forgets it: it adds itself again if it continues to wait.
 func (a *awaited) take(machine client.ObjectKey) (Request, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -28,7 +28,7 @@ func (e *missingSourceError) Error() string {
 	return fmt.Sprintf("Secret %s with key %s and label %s=true does not exist", e.ref.Name, e.ref.Key, bootstrapv1.FileSourceLabel)
 }
 
-// refusedSourceError means that the Secret is one that no file is ever made of.
+// refusedSourceError means that the Secret must not be the source of a file.
 type refusedSourceError struct {
 	ref bootstrapv1.SecretKeyReference
 }

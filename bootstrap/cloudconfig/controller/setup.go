@@ -22,7 +22,7 @@ import (
 
 const name = "cloudconfig"
 
-// Connectivity notifies of connections to target clusters that are made or lost; remote.Connections do.
+// Connectivity notifies of connections to target clusters that are established or lost; remote.Connections do.
 type Connectivity interface {
 	OnConnectivity(func(cluster types.NamespacedName))
 }
@@ -64,7 +64,7 @@ func configOfMachine(_ context.Context, object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}}}
 }
 
-// configsAwaitingCluster maps a Cluster, whose connection was made or lost, to the CloudConfigs that
+// configsAwaitingCluster maps a Cluster, whose connection was established or lost, to the CloudConfigs that
 // may wait for that. One that is ready is left alone: there may be thousands of them. Its status may not say yet that it waits.
 func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster types.NamespacedName) []ctrl.Request {
 	return r.configsWhere(ctx, cluster, func(config *bootstrapv1.CloudConfig) bool {

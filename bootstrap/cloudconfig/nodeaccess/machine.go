@@ -42,7 +42,7 @@ type ForeignError struct {
 
 // Error implements error.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s %s in the target cluster was not made for this machine; delete or rename it", e.Kind, e.Name)
+	return fmt.Sprintf("%s %s in the target cluster was not created for this machine; delete or rename it", e.Kind, e.Name)
 }
 
 // ensure creates the object, or returns the one that exists in found. It fails with a *ForeignError

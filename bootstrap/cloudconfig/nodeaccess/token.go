@@ -19,7 +19,7 @@ type Token struct {
 
 var tokenPattern = regexp.MustCompile(`^` + `[a-z0-9]{6}\.[a-z0-9]{16}` + `$`)
 
-// NewToken makes a random token. The id is random too: one derived from the machine's name would be
+// NewToken returns a random token. The id is random too: one derived from the machine's name would be
 // shared by machines whose names end alike.
 func NewToken() Token {
 	return Token{ID: random(6), Secret: random(16)}

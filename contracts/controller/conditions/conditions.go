@@ -13,17 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// True makes a condition with the status True; what it does not name is filled in by Set.
+// True returns a condition with the status True; what it does not name is filled in by Set.
 func True(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-// False makes a condition with the status False.
+// False returns a condition with the status False.
 func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// Unknown makes a condition with the status Unknown.
+// Unknown returns a condition with the status Unknown.
 func Unknown(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }

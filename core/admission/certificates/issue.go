@@ -35,7 +35,7 @@ func (i issuer) newAuthority(now time.Time, lifetime time.Duration) (pair, error
 	return pair{made.CertPEM, made.KeyPEM}, nil
 }
 
-// newServing makes a serving certificate that does not outlive its authority.
+// newServing creates a serving certificate that does not outlive its authority.
 func (i issuer) newServing(authority pair, now time.Time, lifetime time.Duration) (pair, error) {
 	certificate, err := parse(authority)
 	if err != nil {

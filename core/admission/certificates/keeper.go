@@ -44,7 +44,7 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	secret := &corev1.Secret{}
 	if err := k.live.Get(ctx, k.settings.Secret, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			// Each replica makes a missing one, this one included; that is an event.
+			// Each replica creates a missing one, this one included; that is an event.
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading Secret %s", k.settings.Secret)

@@ -31,7 +31,7 @@ const (
 	addNext step = "add next"
 	// promote signs with the next authority from now on.
 	promote step = "promote"
-	// renew makes a new serving certificate of the same authority.
+	// renew creates a new serving certificate of the same authority.
 	renew step = "renew"
 	// trim removes former authorities that have expired from the trusted ones.
 	trim step = "trim"

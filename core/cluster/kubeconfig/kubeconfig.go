@@ -69,7 +69,7 @@ func ofOnePair(certificate *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(certificate.PublicKey)
 }
 
-// Make makes a kubeconfig for the administrator of a target cluster.
+// Make creates a kubeconfig for the administrator of a target cluster.
 func (a *Authority) Make(cluster, server string, now time.Time) ([]byte, error) {
 	config, name := clientcmdapi.NewConfig(), cluster+"-admin"
 	config.CurrentContext = name + "@" + cluster
@@ -151,7 +151,7 @@ func (a *Authority) end(now time.Time) time.Time {
 	return end
 }
 
-// sign makes a key and a client certificate.
+// sign creates a key and a client certificate.
 func (a *Authority) sign(now time.Time) (*clientcmdapi.AuthInfo, error) {
 	if a.unusable != nil {
 		return nil, a.unusable

@@ -14,7 +14,8 @@ import (
 // Connected are Targets as the connections of the core know them.
 type Connected struct{ *remote.Connections }
 
-// OnConnectivity registers f to be called when a connection is made or lost, and when probes of one begin, or end, to be left unanswered.
+// OnConnectivity registers f to be called when a connection is established or lost, and when probes of one begin, or end, to be left
+// unanswered.
 func (c Connected) OnConnectivity(f func(cluster client.ObjectKey)) {
 	c.Connections.OnConnectivity(f)
 	c.OnUnanswered(f)

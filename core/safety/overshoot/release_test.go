@@ -23,7 +23,7 @@ func TestUnfreezeByHand(t *testing.T) {
 		w.reconcile(d)
 		w.G.Expect(frozen(d)).To(Equal("none"))
 		w.G.Expect(d.Annotations).NotTo(Or(HaveKey(annotation), HaveKey(overshoot.FrozenBecauseAnnotation)))
-		w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: a user has asked for it"}))
+		w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: a user has requested it"}))
 		w.restart()
 		w.G.Expect(w.reconcile(d)).To(BeNumerically("~", time.Minute, time.Second), "a period to continue, also after a restart")
 		w.clock.Step(time.Minute)

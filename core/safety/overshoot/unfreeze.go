@@ -17,7 +17,7 @@ import (
 // Machines are counted all the same: else it would keep a freeze from beginning, and one that could not be written from ending,
 // for as long as it stands.
 func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) outcome.Outcome {
-	err := r.unfreeze(ctx, object, true, "a user has asked for it")
+	err := r.unfreeze(ctx, object, true, "a user has requested it")
 	if err == nil || labelled {
 		return outcome.FromError(err)
 	}
@@ -37,7 +37,7 @@ func (r *Reconciler) unfreezeSet(ctx context.Context, set client.Object) error {
 			return r.refer(ctx, set, deployment.Name)
 		}
 	}
-	return r.unfreeze(ctx, set, false, "a user has asked for it")
+	return r.unfreeze(ctx, set, false, "a user has requested it")
 }
 
 // deploymentOf reads the MachineDeployment of a set; nil when there is none any more, by the API server.

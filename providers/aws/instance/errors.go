@@ -15,7 +15,7 @@ import (
 )
 
 // classes holds the codes of errors by class. Source: "Error codes for the Amazon EC2 API" in the EC2 developer guide, and the errors of
-// the actions in the API references of Systems Manager and Secrets Manager. A code that ends in * stands for all that begin so.
+// the actions in the API references of Systems Manager and Secrets Manager. A code that ends in * matches all with that prefix.
 var classes = []struct {
 	class driver.Class
 	codes []string

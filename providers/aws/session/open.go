@@ -78,7 +78,7 @@ type opener struct {
 	onRefusal func(name string, s *Session)
 }
 
-// open makes a session. If the account of the identity is known, AWS is asked first whether the credentials are of the same: in another
+// open creates a session. If the account of the identity is known, AWS is asked first whether the credentials are of the same: in another
 // account all instances would seem to be gone.
 func (o opener) open(ctx context.Context, id *infrav1.AWSIdentity, secret *corev1.Secret) (*Session, error) {
 	cfg, err := o.stsConfig(ctx, id)

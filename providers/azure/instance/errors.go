@@ -20,7 +20,7 @@ import (
 
 // classes holds the codes of Azure's errors by class, of calls as well as of launches that fail after they were accepted. Sources: the
 // pages "Troubleshoot common Azure deployment errors", "Understand error messages for Azure Spot Virtual Machines" and "Allocation
-// failures" of Azure's documentation. A code that ends in * stands for all that begin so.
+// failures" of Azure's documentation. A code that ends in * matches all with that prefix.
 var classes = []struct {
 	class driver.Class
 	codes []string

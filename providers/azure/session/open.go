@@ -60,7 +60,7 @@ type opener struct {
 	onRefusal func(name string, s *Session)
 }
 
-// open makes a session. If the tenant of the identity is known, it is asked for first whether the credentials are of the same: in another
+// open creates a session. If the tenant of the identity is known, it is asked for first whether the credentials are of the same: in another
 // tenant no machine would be found.
 func (o opener) open(ctx context.Context, id *infrav1.AzureIdentity, secret *corev1.Secret) (*Session, error) {
 	credential, err := o.credential(id, secret)

@@ -43,7 +43,7 @@ type Sessions[I Object, S comparable] struct {
 	New func() I
 	// SecretName returns the name of the Secret with the credentials; empty if there is none.
 	SecretName func(I) string
-	// Open makes a session; secret is nil if the identity names none. It must honour the context. Its error is an Invalid where a person
+	// Open creates a session; secret is nil if the identity names none. It must honour the context. Its error is an Invalid where a person
 	// has to change something.
 	Open func(ctx context.Context, id I, secret *corev1.Secret) (S, error)
 	// Clock for the waits.

@@ -140,7 +140,7 @@ func (e exchanger) impersonated(base Source, i impersonation, scope string) Sour
 	}
 }
 
-// send makes a request and reads its answer.
+// send sends a request and reads its answer.
 func (e exchanger) send(what string, request *http.Request, into any) error {
 	response, err := e.client.Do(request)
 	if err != nil {

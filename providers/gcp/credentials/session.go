@@ -100,7 +100,7 @@ type opener struct {
 	onRefusal func(name string, s *Session)
 }
 
-// open makes a session. It calls nothing: a token is asked for when it is needed.
+// open creates a session. It calls nothing: a token is asked for when it is needed.
 func (o opener) open(_ context.Context, id *infrav1.GCPIdentity, secret *corev1.Secret) (*Session, error) {
 	source, principal, err := o.source(id, secret)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a CloudConfig until everything that was made for it in the target cluster is gone.
+// Finalizer keeps a CloudConfig until everything that was created for it in the target cluster is gone.
 const Finalizer = "bootstrap.millwright.dev/cloudconfig"
 
 // CloudConfigSpec is how a machine becomes a Node.

@@ -7,12 +7,12 @@ import (
 
 // CloudConfigTemplateSpec holds the template.
 type CloudConfigTemplateSpec struct {
-	// template is what CloudConfigs are made from.
+	// template is what CloudConfigs are created from.
 	// +required
 	Template CloudConfigTemplateResource `json:"template"`
 }
 
-// CloudConfigTemplateResource is what CloudConfigs are made from. A Machine gets a copy when it is
+// CloudConfigTemplateResource is what CloudConfigs are created from. A Machine gets a copy when it is
 // created; a later change of the template does not reach it.
 type CloudConfigTemplateResource struct {
 	// metadata are labels and annotations that the CloudConfigs get.

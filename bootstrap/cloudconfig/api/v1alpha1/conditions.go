@@ -45,12 +45,12 @@ const (
 // Reasons of NodeJoined, the stages of a join in their order. Before them come those for something that is awaited, of which
 // WaitingForProviderID is the last. CertificateRequestRefused and NodeNameMismatch are stages too.
 const (
-	// WaitingForMachineReason: the machine's infrastructure exists, and nothing has been heard from the machine.
+	// WaitingForMachineReason: the machine's infrastructure exists, and the machine has not reported anything.
 	WaitingForMachineReason = "WaitingForMachine"
 	// WaitingForCertificateRequestReason: the machine reports that it has used its download token, and its kubelet has asked
 	// for no certificate.
 	WaitingForCertificateRequestReason = "WaitingForCertificateRequest"
-	// CertificateRequestPendingReason: the kubelet has asked for a certificate, and nobody has approved or denied it.
+	// CertificateRequestPendingReason: the kubelet has asked for a certificate, and it is neither approved nor denied.
 	CertificateRequestPendingReason = "CertificateRequestPending"
 	// WaitingForCertificateReason: the request is approved, and kube-controller-manager has not signed it.
 	WaitingForCertificateReason = "WaitingForCertificate"
@@ -68,7 +68,7 @@ const (
 const (
 	// ControlPlaneUnsupportedReason: the Machine is one of a control plane, which this provider does not make.
 	ControlPlaneUnsupportedReason = "ControlPlaneUnsupported"
-	// OwnerMismatchReason: the CloudConfig names a Machine as its owner whose bootstrap config it is not; nothing is made for it.
+	// OwnerMismatchReason: the CloudConfig names a Machine as its owner whose bootstrap config it is not; nothing is created for it.
 	OwnerMismatchReason = "OwnerMismatch"
 	// KubeconfigInvalidReason: the Cluster's kubeconfig has no https endpoint or no embedded CA.
 	KubeconfigInvalidReason = "KubeconfigInvalid"

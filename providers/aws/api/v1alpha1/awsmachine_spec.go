@@ -135,7 +135,7 @@ type AWSMachineSpec struct {
 	// address of the instance. false is for instances that route or translate the traffic of others, such as pods without an overlay.
 	// It holds for all network interfaces that the instance is launched with. EC2 takes it only after
 	// the launch: until then, and while EC2 refuses it, the condition Ready has the reason
-	// InstanceNotConfigured. What somebody changes later is changed back. Unset means as it is: EC2 checks.
+	// InstanceNotConfigured. Later changes by others are reverted. Unset means as it is: EC2 checks.
 	// +optional
 	SourceDestCheck *bool `json:"sourceDestCheck,omitempty"`
 

@@ -14,7 +14,7 @@ type AWSMachineTemplateSpec struct {
 	Template AWSMachineTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// AWSMachineTemplateResource is what an AWSMachine is made from.
+// AWSMachineTemplateResource is what an AWSMachine is created from.
 type AWSMachineTemplateResource struct {
 	// metadata is put on the AWSMachines made from the template.
 	// +optional

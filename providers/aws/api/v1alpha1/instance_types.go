@@ -91,7 +91,7 @@ type VolumeType string
 // +kubebuilder:validation:XValidation:rule="!has(self.throughputMiBps) || (has(self.type) && self.type == 'gp3')",message="throughputMiBps can be set for the type gp3 only"
 // +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || (has(self.encrypted) && self.encrypted)",message="kmsKeyID needs encrypted: true"
 type Volume struct {
-	// sizeGiB is the size in GiB: at least that of the snapshot that the volume is made from. Unset
+	// sizeGiB is the size in GiB: at least that of the snapshot that the volume is created from. Unset
 	// means the size of the snapshot, of the image's own for the root volume.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -102,7 +102,7 @@ type Volume struct {
 	// +optional
 	Type VolumeType `json:"type,omitempty"`
 
-	// snapshotID is the EBS snapshot that the volume is made from, for example snap-0123456789abcdef0.
+	// snapshotID is the EBS snapshot that the volume is created from, for example snap-0123456789abcdef0.
 	// Unset means the image's own for the root volume, and an empty volume otherwise. A root volume
 	// must be made from a snapshot of a bootable volume of the same architecture and platform.
 	// +optional

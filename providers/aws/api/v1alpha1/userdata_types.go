@@ -8,7 +8,7 @@ type UserDataStorage struct {
 	// can whatever reaches the metadata service of the instance, for as long as that exists. EC2 takes 16 KiB.
 	//
 	// SecretsManager: they are in secrets of AWS Secrets Manager, which the role of iamInstanceProfile has to be allowed to read, and which
-	// are deleted once the Machine has a Node, the machine has failed for good or is deleted. 240,000 bytes, compressed, are taken.
+	// are deleted once the Machine has a Node, the machine has failed permanently or is deleted. 240,000 bytes, compressed, are taken.
 	// userDataCompression has no effect. The image needs cloud-init with the requirements of the guide. Ignition cannot fetch
 	// them: a machine with user data for Ignition fails with reason InvalidConfiguration.
 	// +required

@@ -14,7 +14,7 @@ type AzureMachineTemplateSpec struct {
 	Template AzureMachineTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// AzureMachineTemplateResource is what an AzureMachine is made from.
+// AzureMachineTemplateResource is what an AzureMachine is created from.
 type AzureMachineTemplateResource struct {
 	// metadata is put on the AzureMachines made from the template.
 	// +optional

@@ -67,7 +67,7 @@ const (
 	// LaunchRecordUnreadableReason means that somebody changed the annotation with the record of the
 	// launch, so that it is not known whether an instance exists. Nothing is launched.
 	LaunchRecordUnreadableReason = "LaunchRecordUnreadable"
-	// InvalidConfigurationReason means that the cloud refuses the spec: failed for good. Or that spec.providerID is not the
+	// InvalidConfigurationReason means that the cloud refuses the spec: failed permanently. Or that spec.providerID is not the
 	// provider ID that the object's instance has; the message has the right one.
 	InvalidConfigurationReason = "InvalidConfiguration"
 )

@@ -28,7 +28,7 @@ type AllowedNamespaces struct {
 	Names []string `json:"names,omitempty"`
 
 	// selector selects namespaces by their labels; an empty one selects all. Whoever may label a namespace decides by that whether it
-	// is allowed; kubernetes.io/metadata.name is a label that nobody can choose. Unset means those of names only.
+	// is allowed; kubernetes.io/metadata.name is a label that no user can choose. Unset means those of names only.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }

@@ -45,7 +45,7 @@ type MachineSpec struct {
 	UserDataCompression UserDataCompression `json:"userDataCompression,omitempty"`
 
 	// launchTimeoutSeconds is the time that the instance may take from its launch to running,
-	// in seconds. An instance that takes longer has failed for good, so that
+	// in seconds. An instance that takes longer has failed permanently, so that
 	// its Machine can be replaced. Default: 1200.
 	// +optional
 	// +kubebuilder:default=1200
@@ -138,7 +138,7 @@ type MachineStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	InstanceType string `json:"instanceType,omitempty"`
 
-	// failureReason is set, and never unset, when the machine has failed for good: nothing but a
+	// failureReason is set, and never unset, when the machine has failed permanently: nothing but a
 	// new Machine helps. The value is the reason of the condition InstanceProvisioned or Ready at
 	// that time. It serves the v1beta1 contract of Cluster API.
 	// +optional
@@ -146,7 +146,7 @@ type MachineStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	FailureReason *string `json:"failureReason,omitempty"`
 
-	// failureMessage explains why the machine has failed for good.
+	// failureMessage explains why the machine has failed permanently.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=10240
@@ -163,7 +163,7 @@ func (s *MachineStatus) IsProvisioned() bool {
 	return s.Initialization.Provisioned != nil && *s.Initialization.Provisioned
 }
 
-// HasFailed returns whether the machine has failed for good.
+// HasFailed returns whether the machine has failed permanently.
 func (s *MachineStatus) HasFailed() bool {
 	return s.FailureReason != nil
 }

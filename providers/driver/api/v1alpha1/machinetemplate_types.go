@@ -44,7 +44,7 @@ type NodeInfo struct {
 // Condition of a provider's machine template kind.
 const (
 	// CapacityKnownCondition is True once the status has the capacity. Until then its message explains why not, and what a
-	// person can do. Machines are made from the template either way.
+	// person can do. Machines are created from the template either way.
 	CapacityKnownCondition = "CapacityKnown"
 	// CapacityKnownReason means that the cloud has reported it. While it is not known, the reason is Unauthorized,
 	// Throttled, UnresolvedReference, InvalidConfiguration or CloudError.

@@ -14,7 +14,7 @@ type GCPMachineTemplateSpec struct {
 	Template GCPMachineTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// GCPMachineTemplateResource is what a GCPMachine is made from.
+// GCPMachineTemplateResource is what a GCPMachine is created from.
 type GCPMachineTemplateResource struct {
 	// metadata is put on the GCPMachines made from the template.
 	// +optional
