@@ -6,7 +6,7 @@
 # their deep copies, controller-runtime and the provider's cloud simulators, so that a race over an object is found as before; and all
 # that orders memory, in every package: the detector's view of mutexes, channels and goroutines is in sync and the runtime, which have it
 # by build tag, and that of atomics in the functions of sync/atomic, which a compiler without -race would replace by instructions
-# (hence ssa/intrinsics/off), so that no race is reported where there is none. Maps are watched in the runtime, whoever uses them.
+# (hence ssa/intrinsics/off), so that no race is reported where there is none. Maps are watched in the runtime, whatever uses them.
 # What is lost: a write of ours beside a read by an encoder, where nothing of ours reads the same. RACE=all instruments everything.
 # checkptr, which checks uses of unsafe, is off: we have none.
 set -euo pipefail
