@@ -156,12 +156,15 @@ func (r *Running) waitUntilReady(ctx context.Context) error {
 	}
 }
 
+// ready reports whether the core is ready and serves its metrics: each has a server of its own, and they start in any order.
 func (r *Running) ready(ctx context.Context) bool {
-	body, err := get(ctx, r.health)
-	if err != nil {
-		return false
+	for _, url := range []string{r.health, r.diagnostics} {
+		body, err := get(ctx, url)
+		if err != nil || body.Close() != nil {
+			return false
+		}
 	}
-	return body.Close() == nil
+	return true
 }
 
 // Alive fails with the log's path when the core has exited by itself.
