@@ -131,9 +131,8 @@ func TestCounts(t *testing.T) {
 	g.Expect(status.Versions).To(ConsistOf(clusterv1.StatusVersion{Version: "v1.36.3", Replicas: 2}))
 	g.Expect(status.Selector).To(Equal("pool=a"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
-	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).
-		To(BeZero(), "they lack the set's name")
-		//nolint:staticcheck // clients of v1beta1 read them
+	deprecated := status.Deprecated.V1Beta1
+	g.Expect(deprecated.FullyLabeledReplicas).To(BeZero(), "they lack the set's name") //nolint:staticcheck // Clients of v1beta1 read them.
 
 	before := s.Object.DeepCopy()
 	s.Now = Epoch.Add(1)

@@ -248,9 +248,9 @@ func fillStatus(r *rand.Rand, obj client.Object) bool {
 			UpToDateReplicas:  number(),
 			Selector:          "a=b",
 			Deprecated: &clusterv1.MachineSetDeprecatedStatus{
-				V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)},
+				V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For clients of v1beta1.
 			},
-		} //nolint:staticcheck // For clients of v1beta1.
+		}
 	case *clusterv1.MachineDeployment:
 		o.Status = clusterv1.MachineDeploymentStatus{
 			Conditions:        conditions,
@@ -261,9 +261,9 @@ func fillStatus(r *rand.Rand, obj client.Object) bool {
 			Selector:          "a=b",
 			Phase:             "Running",
 			Deprecated: &clusterv1.MachineDeploymentDeprecatedStatus{
-				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)},
+				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For clients of v1beta1.
 			},
-		} //nolint:staticcheck // For clients of v1beta1.
+		}
 	case *clusterv1.MachineHealthCheck:
 		o.Status = clusterv1.MachineHealthCheckStatus{
 			Conditions:          conditions,
