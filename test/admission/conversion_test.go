@@ -248,7 +248,7 @@ func fillStatus(r *rand.Rand, obj client.Object) bool {
 			UpToDateReplicas:  number(),
 			Selector:          "a=b",
 			Deprecated: &clusterv1.MachineSetDeprecatedStatus{
-				V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For clients of v1beta1.
+				V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For v1beta1 clients.
 			},
 		}
 	case *clusterv1.MachineDeployment:
@@ -261,7 +261,7 @@ func fillStatus(r *rand.Rand, obj client.Object) bool {
 			Selector:          "a=b",
 			Phase:             "Running",
 			Deprecated: &clusterv1.MachineDeploymentDeprecatedStatus{
-				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For clients of v1beta1.
+				V1Beta1: &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{ReadyReplicas: r.Int32N(3)}, //nolint:staticcheck // For v1beta1 clients.
 			},
 		}
 	case *clusterv1.MachineHealthCheck:
