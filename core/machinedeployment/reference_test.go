@@ -119,7 +119,7 @@ var revisionChanges = map[string]func(*clusterv1.MachineDeployment){
 // Fields that a later version of the API adds fail it until the table has them.
 func TestReferenceRevisions(t *testing.T) {
 	page := doccheck.Read(t, reference)
-	documented := page.Keys(t, "What makes a new revision", "Field")
+	documented := page.Keys(t, "What creates a new revision", "Field")
 	fields := append(
 		fieldsOf[clusterv1.MachineSpec]("spec.template.spec."),
 		"spec.template.metadata",
@@ -132,7 +132,7 @@ func TestReferenceRevisions(t *testing.T) {
 		}
 	}
 	doccheck.Compare(t, page, "fields", documented, fields)
-	for _, row := range page.Table(t, "What makes a new revision") {
+	for _, row := range page.Table(t, "What creates a new revision") {
 		field := row["Field"].Code[0]
 		t.Run(field, func(t *testing.T) {
 			g := NewWithT(t)
