@@ -91,7 +91,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, 
 		if !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		if err := r.Client.Delete(ctx, obj, external.DeletePreconditions(obj)); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.Client.Delete(ctx, obj, external.DeletePreconditions(obj)); persist.IgnoreGone(err) != nil {
 			return nil, errors.Wrapf(err, "deleting %T %s", obj, client.ObjectKeyFromObject(obj))
 		}
 	}
@@ -161,10 +161,10 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		// What was read may have been replaced meanwhile by an object of the same name with another owner.
 		uid, resourceVersion := object.GetUID(), object.GetResourceVersion()
 		err := r.Client.Delete(ctx, object.Unstructured, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion})
-		if apierrors.IsConflict(err) {
+		if persist.LostRace(err) {
 			return outcome.FromError(err)
 		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		if persist.IgnoreGone(err) != nil {
 			s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
 			return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.Request()))
 		}

@@ -186,7 +186,7 @@ func (r *Reconciler) createKubeconfig(ctx context.Context, s *scope, content []b
 		Data: map[string][]byte{shared.SecretKey: content},
 	}
 	err := r.Client.Create(ctx, secret)
-	if apierrors.IsAlreadyExists(err) {
+	if persist.NameTaken(err) {
 		return nil // Another client was faster: the Secret is theirs.
 	}
 	return err

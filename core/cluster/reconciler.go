@@ -127,7 +127,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outc
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
 	err := s.EnsureFinalizer(ctx, clusterv1.ClusterFinalizer)
 	switch {
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 		// The watch has yet to report it.
 		s.skipSave = true
 		return outcome.Wait()

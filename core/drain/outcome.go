@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // outcome is what the API server answered to a request, as a drain needs to know it.
@@ -41,7 +43,7 @@ func toOutcome(err error) outcome {
 	switch {
 	case err == nil:
 		return outcome{ok: true}
-	case apierrors.IsNotFound(err), isReplaced(err):
+	case persist.Gone(err), isReplaced(err):
 		// With another UID our pod is gone too, and another of the same name exists elsewhere.
 		return outcome{ok: true, gone: true}
 	case apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -55,7 +57,7 @@ func toOutcome(err error) outcome {
 }
 
 func isReplaced(err error) bool {
-	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID")
+	return persist.LostRace(err) && strings.Contains(err.Error(), "UID")
 }
 
 // isOfAnotherUID reports whether a patch was refused because the object has another UID than the patch. To an API server that is

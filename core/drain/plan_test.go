@@ -174,6 +174,7 @@ func TestToOutcome(t *testing.T) {
 	}
 	ending := apierrors.NewForbidden(pods, "a", errors.New("ending"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	const denied = `admission webhook "x.example.com" denied the request: the UID has no owner`
 	tests := map[string]struct {
 		err  error
 		want outcome
@@ -187,6 +188,8 @@ func TestToOutcome(t *testing.T) {
 		"throttled":          {apierrors.NewTooManyRequests("too busy", 3), outcome{reason: "too busy", retryAfter: 3 * time.Second}},
 		"no status":          {errors.New("connection refused"), outcome{reason: "the request could not be sent: connection refused"}},
 		"namespace ends":     {ending, outcome{reason: "its namespace is being deleted, which forbids evictions; the namespace controller deletes the pod"}},
+		"denied as gone":     {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 404, Message: denied}}, outcome{reason: denied}},
+		"denied as another":  {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Message: denied}}, outcome{reason: denied}},
 		"another refusal":    {apierrors.NewForbidden(pods, "a", errors.New("no right")), outcome{reason: `pods "a" is forbidden: no right`}},
 	}
 	for name, test := range tests {

@@ -83,7 +83,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 	}
 	err := r.Client.Delete(ctx, reference.object.Unstructured, preconditions)
 	switch {
-	case external.Gone(err):
+	case external.Gone(err) && !persist.Denied(err):
 		return outcome.Continue()
 	case err != nil:
 		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
@@ -181,6 +181,10 @@ func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time)
 
 // shortReason is an error as a reason that may go into a condition: it stays the same, and has nothing of the request.
 func shortReason(err error) string {
+	if persist.Denied(err) {
+		// Its code and reason are the webhook's, and may be those of something else.
+		return "a webhook denies it"
+	}
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return string(reason)
 	}

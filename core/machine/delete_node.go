@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 const (
@@ -83,7 +83,7 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 		return false, nil
 	}
 	err = s.connection.DeleteNode(s.owner(), s.node)
-	if apierrors.IsNotFound(err) {
+	if persist.Gone(err) {
 		return true, nil
 	}
 	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.Key())

@@ -11,13 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
 )
@@ -103,7 +103,7 @@ func (r *Reconciler) notSynced(ctx context.Context, s *scope, change [sha256.Siz
 	case errors.As(err, &contested):
 		s.sync.err = err
 		return outcome.WaitFor(contested.RetryAt.Sub(s.Now))
-	case apierrors.IsNotFound(err), errors.As(err, &replaced):
+	case persist.Gone(err), errors.As(err, &replaced):
 		// The event of its deletion, or of the other Node of its name, is on its way.
 		s.node, s.Object.Status.NodeRef = nil, s.Original.Status.NodeRef
 		return outcome.Wait()

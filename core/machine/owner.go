@@ -5,7 +5,6 @@ import (
 	"maps"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -24,7 +23,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 	case err != nil:
 		s.skipSave = true
 	}
-	if apierrors.IsNotFound(err) {
+	if persist.Gone(err) {
 		// The watch has yet to report it.
 		return outcome.Wait()
 	}

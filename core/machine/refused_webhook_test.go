@@ -1,63 +1,26 @@
 package machine_test
 
 import (
-	"context"
-	"encoding/json"
-	"encoding/pem"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/test/coretest"
 )
 
-// denyMachines has a webhook deny changes of Machines of the namespace, and a Machine named probe, with that answer.
+// denyMachines has a webhook deny changes of Machines of the namespace, with that answer.
 func (f *fixture) denyMachines(answer metav1.Status) (allow func()) {
 	f.t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review := &admissionv1.AdmissionReview{}
-		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &answer}
-		review.Response.Allowed = review.Request.Operation == admissionv1.Create && review.Request.Name != "probe"
-		review.Request = nil
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	f.t.Cleanup(server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "deny-" + f.namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:              "deny.example.com",
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: ptr.To(server.URL), CABundle: authority},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machines"},
-				},
-			}},
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
 	probe := f.machine.DeepCopy()
 	probe.ObjectMeta = metav1.ObjectMeta{Namespace: f.namespace, Name: "probe"}
-	allow = func() { _ = core.Client.Delete(context.Background(), webhook) }
-	f.t.Cleanup(allow)
-	core.Create(f.t, webhook)
-	f.Eventually(func() error { return core.Client.Create(f.t.Context(), probe.DeepCopy()) }).
-		WithTimeout(timeout).Should(MatchError(ContainSubstring("denied the request")), "the webhook should be in force")
-	return allow
+	return core.Deny(f.t, probe, admissionv1.Update, answer)
 }
 
 // TestWhatAWebhookDeniesIsReported, whatever code and reason it gives. Many give neither, and the API server adds no reason.
@@ -69,6 +32,7 @@ func TestWhatAWebhookDeniesIsReported(t *testing.T) {
 		"as an invalid request":        {Message: why, Code: http.StatusBadRequest},
 		"as a conflict":                {Message: why, Code: http.StatusConflict},
 		"as a conflict, by its reason": {Message: why, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict},
+		"as not found":                 {Message: why, Code: http.StatusNotFound},
 		"as a failure of its own":      {Message: why, Code: http.StatusInternalServerError},
 		"as too many requests":         {Message: why, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests},
 	} {
@@ -85,6 +49,32 @@ func TestWhatAWebhookDeniesIsReported(t *testing.T) {
 				g.Expect(m.Finalizers).To(ContainElement(clusterv1.MachineFinalizer))
 				g.Expect(message(m, "Ready")).NotTo(ContainSubstring("ticket"))
 			})
+		})
+	}
+}
+
+// TestADeniedDeletionIsNone: a webhook that does not find what it looks for may answer so, and that code is also the API server's for an
+// object that does not exist. The Machine keeps its finalizer, and says why.
+func TestADeniedDeletionIsNone(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]metav1.Status{
+		"by its code alone": {Message: "no ticket", Code: http.StatusNotFound},
+		"by its reason":     {Message: "no ticket", Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, version.V1Beta2)
+			f.createOwned()
+			allow := core.Deny(t, coretest.Object(f.infra.GetKind(), f.namespace, "probe"), admissionv1.Delete, answer)
+			f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+			f.eventually(func(g Gomega, m *clusterv1.Machine) {
+				g.Expect(message(m, "Deleting")).To(ContainSubstring("cannot be deleted: a webhook denies it"))
+			})
+			f.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(f.infra), f.infra)).To(Succeed())
+			allow()
+			f.Eventually(func(g Gomega) {
+				g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(f.machine), f.machine)).To(MatchError(apierrors.IsNotFound, "gone"))
+				g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(f.infra), f.infra)).To(MatchError(apierrors.IsNotFound, "gone"))
+			}).WithTimeout(timeout).Should(Succeed())
 		})
 	}
 }

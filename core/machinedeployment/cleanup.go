@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -90,7 +91,7 @@ func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1
 		target.Namespace, target.Name = set.Namespace, set.Name
 		// The cache may not show yet that it was orphaned.
 		preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
-		if err := r.Client.Delete(ctx, target, preconditions); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, target, preconditions); persist.IgnoreGone(err) != nil {
 			failures = append(failures, errors.Wrapf(err, "deleting MachineSet %s", client.ObjectKeyFromObject(set)))
 			continue
 		}

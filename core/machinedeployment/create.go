@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // lookAgain is when a deployment that waits for the cache to show a set, or its own write, is requeued. The event
@@ -32,7 +33,7 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	}
 	set := newSet(s)
 	switch err := r.Client.Create(ctx, set); {
-	case apierrors.IsAlreadyExists(err):
+	case persist.NameTaken(err):
 		return r.nameTaken(ctx, s, client.ObjectKeyFromObject(set))
 	case err != nil:
 		// It may take effect yet. The next attempt has the same name.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 )
 
@@ -35,7 +34,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, set *clusterv1.Machi
 	})
 	// It kept the set from replacing what a user deletes, while the deployment did.
 	delete(released.Annotations, clusterv1.DisableMachineCreateAnnotation)
-	if err := r.own(ctx, set, released); client.IgnoreNotFound(errors.Cause(err)) != nil {
+	if err := r.own(ctx, set, released); persist.IgnoreGone(err) != nil {
 		return outcome.FromError(err)
 	}
 	s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -25,7 +26,7 @@ func (r *Reconciler) removeMachines(ctx context.Context, s *scope, set *clusterv
 		target := &clusterv1.Machine{}
 		target.Namespace, target.Name = machine.Namespace, machine.Name
 		preconditions := client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion}
-		if err := r.Client.Delete(ctx, target, preconditions); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, target, preconditions); persist.IgnoreGone(err) != nil {
 			failures = append(failures, errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine)))
 			continue
 		}

@@ -175,7 +175,7 @@ func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (b
 // of another controller is not ours, whatever its name.
 func (r *Reconciler) create(ctx context.Context, t *target, object *unstructured.Unstructured) error {
 	err := r.Client.Create(ctx, object)
-	if !apierrors.IsAlreadyExists(err) {
+	if !persist.NameTaken(err) {
 		return errors.Wrapf(err, "creating %s %s", object.GetKind(), client.ObjectKeyFromObject(object))
 	}
 	found := &unstructured.Unstructured{}
@@ -232,7 +232,7 @@ func (r *Reconciler) withdrawRequests(ctx context.Context, t *target) error {
 			continue
 		}
 		err = r.Client.Delete(ctx, found, external.DeletePreconditions(found))
-		if client.IgnoreNotFound(err) != nil {
+		if persist.IgnoreGone(err) != nil {
 			return errors.Wrapf(err, "deleting %s %s", found.GetKind(), t.Name)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -142,7 +141,7 @@ func olderAsked(machine *clusterv1.Machine) bool {
 // needs none.
 func (r *Reconciler) send(ctx context.Context, w *write) error {
 	err := r.Client.Status().Patch(ctx, w.after, client.MergeFromWithOptions(w.before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsNotFound(err) {
+	if persist.Gone(err) {
 		return nil
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -89,7 +88,7 @@ func (r *Reconciler) adoptOne(ctx context.Context, s *scope, a adoption) (*clust
 		return nil, nil
 	}
 	machine, err := r.createOne(ctx, s, a.machine, a.providerID)
-	if machine != nil || !apierrors.IsAlreadyExists(err) {
+	if machine != nil || !persist.NameTaken(err) {
 		return machine, err
 	}
 	found := &metav1.PartialObjectMetadata{}

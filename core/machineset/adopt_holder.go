@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // claimPage bounds how many objects one answer of the API server has while it is asked who has a provider ID.
@@ -207,5 +208,5 @@ func (r *Reconciler) mayLaunch(ctx context.Context, s *scope, machine *clusterv1
 	r.holders.note(s.Key(), a, by, s.Now)
 	r.refuseAdoption(s, a, by)
 	err = r.Client.Delete(ctx, machine.DeepCopy(), client.Preconditions{UID: ptr.To(machine.UID)})
-	return false, errors.Wrapf(client.IgnoreNotFound(err), "deleting Machine %s, whose instance something else has", machine.Name)
+	return false, errors.Wrapf(persist.IgnoreGone(err), "deleting Machine %s, whose instance something else has", machine.Name)
 }

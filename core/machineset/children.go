@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/template"
 )
 
@@ -172,7 +173,7 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 		return false, err
 	}
 	err = r.Client.Create(ctx, made)
-	if apierrors.IsAlreadyExists(err) {
+	if persist.NameTaken(err) {
 		return r.checkOwner(ctx, s, machine, made)
 	}
 	if err != nil {

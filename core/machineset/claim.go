@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -83,7 +83,7 @@ func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.
 	case err == nil:
 		ctrl.LoggerFrom(ctx).Info("Changed the ownership of a Machine", "Machine", client.ObjectKeyFromObject(from))
 		return true
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 	default:
 		*end = end.And(outcome.FromError(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.Object.Name)))
 	}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +75,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID s
 	}
 	if err := r.Client.Create(ctx, machine); err != nil {
 		switch {
-		case apierrors.IsAlreadyExists(err):
+		case persist.NameTaken(err):
 			// A creation before has taken effect by now, or another core has created it: the API server is asked.
 			r.expectations.taken(s.Object.UID, name)
 		case !persist.NotDone(err):

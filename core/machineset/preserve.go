@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/remediation"
 )
@@ -123,7 +124,7 @@ func (r *Reconciler) endSurplus(ctx context.Context, s *scope, kept []metav1.Par
 				"Machine %s is not kept for inspection: the limit is %d, and others were kept first", machine.Name, limit)
 			continue
 		}
-		failures = append(failures, errors.Wrapf(client.IgnoreNotFound(err),
+		failures = append(failures, errors.Wrapf(persist.IgnoreGone(err),
 			"deleting Machine %s, which is one too many to be preserved", machine.Name))
 	}
 	return kerrors.NewAggregate(failures)
@@ -135,7 +136,7 @@ func (r *Reconciler) preserve(ctx context.Context, s *scope, machine *clusterv1.
 	machines.Preserve(kept, s.Object, s.Now, s.Now.Add(r.preserveTimeout()))
 	delete(kept.Annotations, AdoptedAnnotation)
 	if err := r.Client.Patch(ctx, kept, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
-		return errors.Wrapf(client.IgnoreNotFound(err), "preserving Machine %s", machine.Name)
+		return errors.Wrapf(persist.IgnoreGone(err), "preserving Machine %s", machine.Name)
 	}
 	until := kept.Annotations[machines.PreserveUntilAnnotation]
 	ctrl.LoggerFrom(ctx).Info("Preserved a Machine for inspection",

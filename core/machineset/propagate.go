@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // propagate brings existing Machines up to date with the fields of the template that reach them. Bootstrap
@@ -31,7 +32,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 			}
 		}
 		err := r.Client.Patch(ctx, updated, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
+		if persist.IgnoreGone(err) != nil {
 			failures = append(failures, errors.Wrapf(err, "updating Machine %s from its template", client.ObjectKeyFromObject(machine)))
 			continue
 		}
@@ -86,7 +87,7 @@ func (r *Reconciler) patchMetadata(
 	object.SetLabels(labels)
 	object.SetAnnotations(annotations)
 	err := r.Client.Patch(ctx, object, client.MergeFrom(before))
-	return errors.Wrapf(client.IgnoreNotFound(err), "updating %s %s from its template", object.GetKind(), client.ObjectKeyFromObject(object))
+	return errors.Wrapf(persist.IgnoreGone(err), "updating %s %s from its template", object.GetKind(), client.ObjectKeyFromObject(object))
 }
 
 // cloned copies a map, and makes one of nil.

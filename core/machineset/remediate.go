@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -256,7 +255,7 @@ func (r *Reconciler) patchStatus(
 	change(&updated.Status)
 	err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 	switch {
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 		return machine, nil
 	case err != nil:
 		return machine, errors.Wrapf(err, "patching the status of Machine %s", client.ObjectKeyFromObject(machine))

@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,21 @@ import (
 // TestARefusedDeletionOfAnUnhealthyMachine is reported in the API server's words. It is tried again less and less often, its place stays
 // taken, since the deletion may succeed at any moment, so that no second one goes beyond the limit; and when it is allowed it goes.
 func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
-	t.Parallel()
+	for name, refusal := range map[string]error{
+		"by a policy": apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "m", errors.New("not before Monday")),
+		"by a webhook that did not find what it looked for": &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: http.StatusNotFound, Message: `admission webhook "x.example.com" denied the request: not before Monday`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRefusedDeletion(t, refusal)
+		})
+	}
+}
+
+func testRefusedDeletion(t *testing.T, refusal error) {
+	t.Helper()
 	w := newWorld(t)
 	deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 	w.set(2, of(deployment, "s", "1"))
@@ -35,7 +50,7 @@ func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
 			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 				if refused.Load() {
 					attempts.Add(1)
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, object.GetName(), errors.New("not before Monday"))
+					return refusal
 				}
 				return c.Delete(ctx, object, options...)
 			},

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/remediation"
 )
@@ -48,7 +49,7 @@ func (r *Reconciler) settleReplacements(ctx context.Context, s *scope) outcome.O
 		}
 		return flight.Settled[record.Machine]
 	})
-	return end.And(outcome.FromError(client.IgnoreNotFound(s.writeRecords(ctx, left))))
+	return end.And(outcome.FromError(persist.IgnoreGone(s.writeRecords(ctx, left))))
 }
 
 // hasRecovered asks the API server whether a Machine that was to be replaced has recovered, as the cache has it. If it has not, the
@@ -81,7 +82,7 @@ func (r *Reconciler) recordAvailable(
 	updated.Annotations[remediation.ReplacesAnnotation] = record.String()
 	err := r.Client.Patch(ctx, updated, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return machine, errors.Wrapf(client.IgnoreNotFound(err), "recording that the replacement %s is available", machine.Name)
+		return machine, errors.Wrapf(persist.IgnoreGone(err), "recording that the replacement %s is available", machine.Name)
 	}
 	return updated, nil
 }

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // reserve returns at least one and at most n names for new Machines. Those of the reservation before come first, until a
@@ -112,5 +112,5 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, victims []*clusterv1.
 		return nil
 	}
 	reserved.open = left
-	return errors.WithMessage(client.IgnoreNotFound(s.writeReservation(ctx, reserved)), "retiring the names of Machines that go")
+	return errors.WithMessage(persist.IgnoreGone(s.writeReservation(ctx, reserved)), "retiring the names of Machines that go")
 }

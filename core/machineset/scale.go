@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,7 +110,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 	case err == nil:
 		r.expectations.deleted(s.Object.UID, machine.UID)
 		return nil
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 		r.expectations.gone(s.Object.UID, machine.UID)
 		return nil
 	}

@@ -213,7 +213,7 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 		Reason: approvedReason, Message: "The request is of Machine " + client.ObjectKeyFromObject(s.machine).String(),
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
-		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+		return errors.Wrapf(persist.IgnoreGone(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	r.note(s.machine, csr, RequestApproved, "")
 	s.events.About(csr, corev1.EventTypeNormal, approvedEvent, "Approve",
@@ -231,7 +231,7 @@ func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outsta
 		Reason: supersededReason, Message: "Its machine has made a later request: " + by.Name,
 	})
 	err := remote.SubResource("approval").Update(ctx, outstanding)
-	return errors.Wrapf(client.IgnoreNotFound(err), "denying CertificateSigningRequest %s", outstanding.Name)
+	return errors.Wrapf(persist.IgnoreGone(err), "denying CertificateSigningRequest %s", outstanding.Name)
 }
 
 // paused reports whether the Cluster, the Machine or its CloudConfig is.

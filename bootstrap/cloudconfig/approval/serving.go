@@ -18,6 +18,7 @@ import (
 
 	"millwright.dev/contracts/controller/bulkhead"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 const (
@@ -119,7 +120,7 @@ func (r *servingReconciler) approveServing(
 		Reason: approvedReason, Message: "It names addresses of Machine " + client.ObjectKeyFromObject(s.machine).String() + " only",
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
-		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+		return errors.Wrapf(persist.IgnoreGone(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	s.events.About(csr, corev1.EventTypeNormal, approvedEvent, "Approve",
 		"Approved CertificateSigningRequest %s for the serving certificate of Node %s", csr.Name, s.machine.Name)

@@ -9,6 +9,7 @@ import (
 
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // ensureAccess lets the machine read its own Secret: by the download token until it has joined, by
@@ -58,7 +59,7 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome
 // the one in it. The error that it returns has the next try take another id.
 func (r *Reconciler) discardDataSecret(ctx context.Context, s *scope, collision error) error {
 	uid := s.dataSecret.UID
-	if err := r.Client.Delete(ctx, s.dataSecret, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Delete(ctx, s.dataSecret, client.Preconditions{UID: &uid}); persist.IgnoreGone(err) != nil {
 		return pkgerrors.Wrapf(err, "deleting Secret %s", s.dataSecret.Name)
 	}
 	s.dataSecret = nil

@@ -130,7 +130,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 		return outcome.Continue()
 	}
 	err := s.EnsureFinalizer(ctx, bootstrapv1.Finalizer)
-	if apierrors.IsNotFound(err) {
+	if persist.Gone(err) {
 		// One that no longer exists owns nothing: what was created for it in the target cluster would stay for ever.
 		s.skipSave = true
 		return outcome.Wait()

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // Machine is one machine in its target cluster. All reads are live and by name.
@@ -162,7 +164,7 @@ func (m *Machine) remove(ctx context.Context, kind string, object client.Object)
 	}
 	uid := object.GetUID()
 	err := m.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
-	return errors.Wrapf(client.IgnoreNotFound(err), "deleting %s %s in the target cluster", kind, key.Name)
+	return errors.Wrapf(persist.IgnoreGone(err), "deleting %s %s in the target cluster", kind, key.Name)
 }
 
 // RemoveAll deletes everything. The node's Secret, which names the join token, goes last.

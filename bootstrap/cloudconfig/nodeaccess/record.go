@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // JoinTokensAnnotation on a node's Secret names the ids of the join tokens that the machine was given, the last one last. A kubelet
@@ -54,5 +56,5 @@ func (m *Machine) RemoveLeftover(ctx context.Context, secret *corev1.Secret) err
 	}
 	uid := secret.UID
 	err := m.Client.Delete(ctx, secret, client.Preconditions{UID: &uid})
-	return errors.Wrapf(client.IgnoreNotFound(err), "deleting Secret %s of an earlier Machine in the target cluster", secret.Name)
+	return errors.Wrapf(persist.IgnoreGone(err), "deleting Secret %s of an earlier Machine in the target cluster", secret.Name)
 }

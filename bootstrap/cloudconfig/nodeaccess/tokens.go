@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target-cluster, which the API server
@@ -109,7 +111,7 @@ func (m *Machine) RemoveTokens(ctx context.Context, ids ...string) error {
 			continue
 		}
 		err = m.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
-		if client.IgnoreNotFound(err) != nil {
+		if persist.IgnoreGone(err) != nil {
 			return errors.Wrapf(err, "deleting bootstrap token %s in the target cluster", id)
 		}
 	}

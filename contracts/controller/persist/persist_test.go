@@ -120,6 +120,25 @@ func TestLostRace(t *testing.T) {
 	g.Expect(persist.LostRace(nil)).To(BeFalse())
 }
 
+// TestGone: what a webhook denies since something else is not there, or is there, says nothing about the object.
+func TestGone(t *testing.T) {
+	g := NewWithT(t)
+	gone, taken := apierrors.NewNotFound(schema.GroupResource{}, "m"), apierrors.NewAlreadyExists(schema.GroupResource{}, "m")
+	g.Expect(persist.Gone(fmt.Errorf("patching m: %w", gone))).To(BeTrue())
+	g.Expect(persist.IgnoreGone(gone)).To(Succeed())
+	g.Expect(persist.NameTaken(taken)).To(BeTrue())
+	g.Expect(persist.NameTaken(gone)).To(BeFalse())
+	g.Expect(persist.Gone(taken)).To(BeFalse())
+	g.Expect(persist.IgnoreGone(taken)).To(MatchError(taken))
+	g.Expect(persist.Gone(nil)).To(BeFalse())
+	g.Expect(persist.IgnoreGone(nil)).To(Succeed())
+	const denied = `admission webhook "x.example.com" denied the request: no such team`
+	gone.ErrStatus.Message, taken.ErrStatus.Message = denied, denied
+	g.Expect(persist.Gone(gone)).To(BeFalse())
+	g.Expect(persist.IgnoreGone(gone)).To(MatchError(denied))
+	g.Expect(persist.NameTaken(taken)).To(BeFalse())
+}
+
 func TestRefusal(t *testing.T) {
 	const denied = `admission webhook "x.example.com" denied the request: no`
 	answer := func(code int32, reason metav1.StatusReason, message string) error {

@@ -37,6 +37,22 @@ func Denied(err error) bool {
 // read again.
 func LostRace(err error) bool { return apierrors.IsConflict(err) && !Denied(err) }
 
+// Gone reports whether the object of a write does not exist. A webhook that denies the write because something else does not exist may
+// answer with that code as well.
+func Gone(err error) bool { return apierrors.IsNotFound(err) && !Denied(err) }
+
+// IgnoreGone returns nil for the error that the object of a write does not exist, and other errors as they are.
+func IgnoreGone(err error) error {
+	if Gone(err) {
+		return nil
+	}
+	return err
+}
+
+// NameTaken reports whether something else has the name of an object that was to be created. A webhook that denies the creation since
+// something else exists may answer with that reason as well.
+func NameTaken(err error) bool { return apierrors.IsAlreadyExists(err) && !Denied(err) }
+
 // NotDone reports whether the API server has answered that it did not do what it was asked for. After any other error, such as a connection
 // that was cut, a write may have taken effect.
 func NotDone(err error) bool { return err != nil && (!mayHaveTakenEffect(err) || Denied(err)) }

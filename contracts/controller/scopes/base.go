@@ -13,7 +13,6 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,7 +120,7 @@ func (b *Base[O, S]) RemoveFinalizer(ctx context.Context, finalizer string) erro
 	if controllerutil.RemoveFinalizer(desired, finalizer) {
 		patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
 		err := b.client.Patch(ctx, desired, patch)
-		if client.IgnoreNotFound(err) != nil {
+		if persist.IgnoreGone(err) != nil {
 			b.failed(b.Original, err)
 			return errors.Wrapf(err, "removing the finalizer of %s", b.name())
 		}
@@ -185,7 +184,7 @@ func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) boo
 
 // unlessGone returns nil for the error that there is no such object any more.
 func (b *Base[O, S]) unlessGone(err error) error {
-	if apierrors.IsNotFound(err) {
+	if persist.Gone(err) {
 		b.Gone = true
 		return nil
 	}

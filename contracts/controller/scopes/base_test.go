@@ -3,6 +3,7 @@ package scopes_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -34,6 +35,10 @@ var (
 	conflict  = apierrors.NewConflict(resource, "m", nil)
 	invalid   = apierrors.NewInvalid(schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}, "m", nil)
 	notFound  = apierrors.NewNotFound(resource, "m")
+	// deniedAsNotFound is the answer of a webhook that did not find what it looked for.
+	deniedAsNotFound = &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Message: `admission webhook "x.example.com" denied the request: no such team`,
+	}}
 )
 
 // server answers the patches of objects and of statuses with these errors, if they are set, and counts all.
@@ -100,6 +105,11 @@ func TestSave(t *testing.T) {
 			written: persist.Written{Object: true}},
 		{name: "a spec that is refused", object: forbidden, change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
 			conclude: true, objects: 1, statuses: 1, written: persist.Written{Status: true}, refused: true, err: forbidden},
+		{name: "a spec that is denied as not found", object: deniedAsNotFound,
+			change:   func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
+			conclude: true, objects: 1, statuses: 1, written: persist.Written{Status: true}, refused: true, err: deniedAsNotFound},
+		{name: "a status that is denied as not found", status: deniedAsNotFound, change: func(m *machine) { m.Status.Phase = "Running" },
+			conclude: true, statuses: 1, err: deniedAsNotFound},
 		{name: "a status that is refused", status: forbidden, change: func(m *machine) { m.Status.Phase = "Running" },
 			conclude: true, statuses: 1, err: forbidden},
 		{name: "a spec that is refused, and no status to write", object: forbidden, change: func(m *machine) { m.Spec.ProviderID = "p" },

@@ -17,7 +17,8 @@ func TestRemoveFinalizer(t *testing.T) {
 	}
 	for name, test := range map[string]test{
 		"accepted": {nil, false, &persist.Versions{}}, "gone already": {notFound, false, &persist.Versions{}},
-		"refused": {forbidden, true, &persist.Versions{}}, "a lost race": {conflict, true, &persist.Versions{}},
+		"refused": {forbidden, true, &persist.Versions{}}, "denied as not found": {deniedAsNotFound, true, &persist.Versions{}},
+		"a lost race":                         {conflict, true, &persist.Versions{}},
 		"accepted, and nothing is remembered": {nil, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 	switch {
 	case persist.LostRace(err):
 		r.retry(s, i, i.message)
-	case client.IgnoreNotFound(err) != nil:
+	case persist.IgnoreGone(err) != nil:
 		interrupted.WithLabelValues(r.Kind, resultRefused).Inc()
 		r.retry(s, i, "Its Machine cannot be deleted, to be drained and replaced: "+err.Error())
 	case err != nil: // It went meanwhile.
