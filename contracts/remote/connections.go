@@ -42,8 +42,9 @@ type Options struct {
 	// ProbeFailures how many failures in a row end the connection (5).
 	ProbeInterval, ProbeTimeout time.Duration
 	ProbeFailures               int
-	// KubeconfigInterval is how often the kubeconfig of a connection is read again without a notice that it has changed; never
-	// when zero. It is for managers that may not watch Secrets, see Reconciler.WatchSecrets.
+	// KubeconfigInterval is how often the kubeconfig of a connection is read again without a notice that it has changed. When zero, never
+	// for a Secret, and once a minute for a file, of which not every change is noticed. It is for managers that may not watch Secrets, see
+	// Reconciler.WatchSecrets.
 	KubeconfigInterval time.Duration
 	// SyncTimeout bounds the wait for an Attachment; 5 min.
 	SyncTimeout time.Duration
@@ -79,6 +80,10 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ProbeFailures == 0 {
 		o.ProbeFailures = 5
+	}
+	if o.KubeconfigInterval == 0 && o.Kubeconfig != "" && o.Kubeconfig != InCluster {
+		// No watch sees that a link above the directory of the file, or the file as a link, leads elsewhere.
+		o.KubeconfigInterval = time.Minute
 	}
 	if o.Probe.Path == "" {
 		o.Probe = Resource{Path: "/api/v1/nodes", Name: "Nodes"}

@@ -135,3 +135,18 @@ func TestWhatIsWatched(t *testing.T) {
 		})
 	}
 }
+
+// TestAFileThatChangesWithoutANotice, as when a link above its directory leads elsewhere, is read again within a minute.
+func TestAFileThatChangesWithoutANotice(t *testing.T) {
+	p := newProbed(t)
+	before, err := p.Get(p.key)
+	p.Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(p.options.Kubeconfig)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(os.WriteFile(p.options.Kubeconfig, append([]byte("# another one\n"), content...), 0o600)).To(Succeed())
+	p.pass(59*time.Second, time.Second)
+	another := func() bool { after, err := p.Get(p.key); return err == nil && after != before }
+	p.Expect(another()).To(BeFalse())
+	p.clock.Step(time.Second)
+	p.Eventually(another).Should(BeTrue())
+}
