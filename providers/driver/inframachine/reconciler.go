@@ -140,7 +140,8 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, errors.Wrapf(err, "reading %s %s", r.Kind, req)
 	}
 	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, obj) {
-		r.withdraw(req.NamespacedName)
+		// It is another manager's, and its end is no event here.
+		r.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.written.Behind(obj); wait > 0 {

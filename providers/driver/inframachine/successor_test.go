@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,13 +18,35 @@ import (
 )
 
 // TestNothingIsKnownOfASuccessor: an object whose finalizer a user removed, and that was created again under its name before that was
-// reconciled, is another one: what the cloud has refused, stored, shown or ended for the first says nothing about it.
+// reconciled, is another one: what the cloud has refused, stored, shown or ended for the first says nothing about it. Nor is anything kept
+// of an object that is another manager's now, whose end this one does not see: what that one does is not known here.
 func TestNothingIsKnownOfASuccessor(t *testing.T) {
+	for name, happens := range map[string]func(g *WithT, server client.Client, named func(types.UID) *testMachine){
+		"another object": func(g *WithT, server client.Client, named func(types.UID) *testMachine) {
+			g.Expect(server.Delete(context.Background(), named("first"))).To(Succeed())
+			g.Expect(server.Create(context.Background(), named("second"))).To(Succeed())
+		},
+		"another manager": func(g *WithT, server client.Client, named func(types.UID) *testMachine) {
+			moved := named("first")
+			moved.Labels[clusterv1.WatchLabel] = "theirs"
+			patch := client.MergeFrom(named("first"))
+			g.Expect(server.Patch(context.Background(), moved, patch)).To(Succeed())
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testNothingIsKnown(t, happens) })
+	}
+}
+
+func testNothingIsKnown(t *testing.T, happens func(*WithT, client.Client, func(types.UID) *testMachine)) {
+	t.Helper()
 	g := NewWithT(t)
 	named := func(uid types.UID) *testMachine {
-		return &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: uid, Labels: map[string]string{"identity": "id"}}}
+		return &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: uid, Labels: map[string]string{
+			"identity": "id", clusterv1.WatchLabel: "ours",
+		}}}
 	}
 	r, server, _ := newGuarded(t, named("first"), identitytest.New("id", "other"))
+	r.Options.WatchFilter = "ours"
 	key := client.ObjectKey{Namespace: "ns", Name: "m"}
 	reconcile := func() {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
@@ -56,8 +80,9 @@ func TestNothingIsKnownOfASuccessor(t *testing.T) {
 	reconcile()
 	g.Expect(known()).To(Equal(each(true)), "it is the same object")
 
-	g.Expect(server.Delete(t.Context(), named("first"))).To(Succeed())
-	g.Expect(server.Create(t.Context(), named("second"))).To(Succeed())
+	r.inventory.Track(key, driver.Handle{ProviderID: "test:///i"}, false)
+	happens(g, server, named)
 	reconcile()
 	g.Expect(known()).To(Equal(each(false)))
+	g.Expect(r.inventory.Tracks(key)).To(BeFalse(), "the cloud is not asked for it")
 }
