@@ -137,3 +137,36 @@ func TestALinkedNodeIsNotMovedByAClaim(t *testing.T) {
 	f.refresh(double)
 	f.Expect(double.Annotations).NotTo(HaveKey(clusterv1.MachineAnnotation))
 }
+
+// TestOneOfSeveralNodesIsAnotherMachines: what distinguishes them may come later, and with another Machine alone.
+func TestOneOfSeveralNodesIsAnotherMachines(t *testing.T) {
+	t.Parallel()
+	for name, claim := range map[string]func(f *fixture, node string){
+		"by its name": func(f *fixture, node string) {
+			f.machine.Name = node
+			f.createMachine()
+		},
+		"by its host name": func(f *fixture, node string) {
+			f.createMachine()
+			f.provisionAs("stand-in:///" + f.machine.Name)
+			f.eventually(func(g Gomega, m *clusterv1.Machine) {
+				g.Expect(condition(m, "InfrastructureReady")).To(HavePrefix("True/"))
+			})
+			f.hostName(node)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, version.V1Beta2)
+			f.createOwned()
+			core.Node(t, f.namespace+"-b", f.providerID(), true)
+			core.Node(t, f.namespace+"-a", f.providerID(), true)
+			f.provision()
+			f.eventually(func(g Gomega, m *clusterv1.Machine) {
+				g.Expect(condition(m, "NodeHealthy")).To(Equal("Unknown/InternalError"))
+			})
+			f.awaitsNothing()
+			claim(f.beside("other"), f.namespace+"-a")
+			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.NodeRef.Name).To(Equal(f.namespace + "-b")) })
+		})
+	}
+}

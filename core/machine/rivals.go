@@ -16,11 +16,16 @@ import (
 )
 
 // toRivals enqueues other Machines when something of a Machine has changed that decides about them: those with its provider ID, whose
-// it is; those that were refused a Node because its name was that Machine's; and those of a control plane that are being deleted, which
-// may be the last. Machines of other cores count, so there is no filter. Nearly all Machines have no rivals: that costs a read of the
-// index.
+// it is; those that claim a Node whose name is that Machine's now, or is not any more; and those of a control plane that are being
+// deleted, which may be the last. Machines of other cores count, so there is no filter. Nearly all Machines have no rivals: that costs a
+// read of the index.
 func (r *Reconciler) toRivals() handler.EventHandler {
 	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workQueue) {
+			if m, ok := e.Object.(*clusterv1.Machine); ok && !e.IsInInitialList {
+				r.enqueueClaimants(ctx, queue, m, nodeNames(m))
+			}
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workQueue) {
 			before, ok := e.ObjectOld.(*clusterv1.Machine)
 			after, ok2 := e.ObjectNew.(*clusterv1.Machine)
@@ -33,7 +38,7 @@ func (r *Reconciler) toRivals() handler.EventHandler {
 					r.enqueueRivals(ctx, queue, after.UID, after.Spec.ProviderID)
 				}
 			}
-			r.enqueueRefused(ctx, queue, after, namesGivenUp(before, after))
+			r.enqueueClaimants(ctx, queue, after, namesChanged(before, after))
 			if staysInControlPlane(before) && !staysInControlPlane(after) {
 				r.enqueueControlPlane(ctx, queue, after)
 			}
@@ -44,7 +49,7 @@ func (r *Reconciler) toRivals() handler.EventHandler {
 				return
 			}
 			r.enqueueRivals(ctx, queue, m.UID, m.Spec.ProviderID)
-			r.enqueueRefused(ctx, queue, m, nodeNames(m))
+			r.enqueueClaimants(ctx, queue, m, nodeNames(m))
 			if staysInControlPlane(m) {
 				r.enqueueControlPlane(ctx, queue, m)
 			}
@@ -68,9 +73,9 @@ func (r *Reconciler) enqueueRivals(ctx context.Context, queue workQueue, uid typ
 	}
 }
 
-// enqueueRefused enqueues the Machines with the provider IDs of those Nodes that may be theirs now that a Machine has given up their
-// names.
-func (r *Reconciler) enqueueRefused(ctx context.Context, queue workQueue, m *clusterv1.Machine, names []string) {
+// enqueueClaimants enqueues the other Machines with the provider IDs of the Nodes of these names: whether they are theirs depends on
+// whether the names are that Machine's. Of several Nodes that a Machine could not choose from only one may be left.
+func (r *Reconciler) enqueueClaimants(ctx context.Context, queue workQueue, m *clusterv1.Machine, names []string) {
 	if len(names) == 0 {
 		return
 	}
@@ -96,13 +101,16 @@ func nodeNames(m *clusterv1.Machine) []string {
 	return slices.Compact(names)
 }
 
-// namesGivenUp are the names of Nodes that a Machine does not have any more.
-func namesGivenUp(before, after *clusterv1.Machine) []string {
+// namesChanged are the names of Nodes that a Machine has given up or taken.
+func namesChanged(before, after *clusterv1.Machine) []string {
 	if before.Status.NodeRef == after.Status.NodeRef && slices.Equal(before.Status.Addresses, after.Status.Addresses) {
 		return nil
 	}
-	kept := nodeNames(after)
-	return slices.DeleteFunc(nodeNames(before), func(name string) bool { return slices.Contains(kept, name) })
+	had, has := nodeNames(before), nodeNames(after)
+	without := func(names, others []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+	}
+	return append(without(had, has), without(has, had)...)
 }
 
 // staysInControlPlane reports whether a Machine is one of a control plane and not being deleted.

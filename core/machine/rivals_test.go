@@ -17,8 +17,8 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// TestNamesGivenUp: a name counts for as long as the Machine has it in any way.
-func TestNamesGivenUp(t *testing.T) {
+// TestNamesThatChange: a name counts for as long as the Machine has it in any way.
+func TestNamesThatChange(t *testing.T) {
 	named := func(node string, hosts ...string) *clusterv1.Machine {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 		m.Status.NodeRef.Name = node
@@ -32,15 +32,17 @@ func TestNamesGivenUp(t *testing.T) {
 		want          []any
 	}{
 		"nothing changes":             {named("n", "h"), named("n", "h"), nil},
-		"another host name":           {named("n", "h"), named("n", "i"), []any{"h"}},
+		"another host name":           {named("n", "h"), named("n", "i"), []any{"h", "i"}},
 		"no link any more":            {named("n", "h"), named("", "h"), []any{"n"}},
-		"both":                        {named("n", "h"), named("o", "i"), []any{"h", "n"}},
+		"both":                        {named("n", "h"), named("o", "i"), []any{"h", "n", "i", "o"}},
 		"no link, but the host name":  {named("h", "h"), named("", "h"), nil},
 		"no link, but the own name":   {named("m"), named(""), nil},
-		"the first link":              {named(""), named("n"), nil},
+		"the first link":              {named(""), named("n"), []any{"n"}},
+		"a link by the host name":     {named("", "h"), named("h", "h"), nil},
+		"the first host name":         {named(""), named("", "h"), []any{"h"}},
 		"a host name in another case": {named("", "H"), named("", "h"), nil},
 	} {
-		NewWithT(t).Expect(namesGivenUp(test.before, test.after)).To(HaveExactElements(test.want...), name)
+		NewWithT(t).Expect(namesChanged(test.before, test.after)).To(HaveExactElements(test.want...), name)
 	}
 }
 
