@@ -57,7 +57,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
-	informers := external.NewInformers(resolver, mgr.GetCache(), mgr.GetAPIReader())
+	informers := external.NewInformers(resolver, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())
 	judge := newJudge(mgr, o, connections, freezer)
 	if err := addMachineControllers(mgr, o, connections, informers, freezer, judge); err != nil {
 		return err

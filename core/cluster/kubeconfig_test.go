@@ -178,7 +178,7 @@ func direct(c client.WithWatch) *cluster.Reconciler {
 		Recorder:    events.NewFakeRecorder(100),
 		Clock:       clock.RealClock{},
 		Written:     &persist.Versions{},
-		Kinds:       &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil, c), Clock: clock.RealClock{}},
+		Kinds:       &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: c}, nil, c, nil), Clock: clock.RealClock{}},
 	}
 }
 

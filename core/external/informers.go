@@ -2,13 +2,17 @@ package external
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,22 +28,31 @@ import (
 // the kind is uninstalled or installed again, or when another version of it is to be read: otherwise it would list without success for as
 // long as the process lives, and return outdated objects.
 type Informers struct {
+	// Clock is the time.
+	Clock clock.Clock
+
 	resolver  *version.Resolver
 	cache     cache.Cache
 	apiReader client.Reader
+	mapper    meta.RESTMapper
 
-	// mutex is held while a kind is resolved and its informer is used: nothing older than what that goes by is put in its place.
+	// mutex is held while a kind is resolved and its informer is used: nothing older than what that goes by is put in its place. No request
+	// is sent meanwhile: one kind that gets no answer would hold up all.
 	mutex sync.RWMutex
 	kinds map[schema.GroupKind]*informer
+	// openings are the kinds whose definitions are being examined.
+	openings map[schema.GroupKind]*opening
 	// unserved are the kinds whose definitions do not serve the version that is to be read.
 	unserved map[schema.GroupKind]unserved
+	// life is the controllers', which openings end with.
+	life context.Context
 }
 
 // informer is that of one version of a kind.
 type informer struct {
 	cache.Informer
 	gvk schema.GroupVersionKind
-	// of is the definition that it was begun for.
+	// of is the definition that it is known to be right for.
 	of version.Resolved
 	// life ends with the informer.
 	life context.Context
@@ -47,29 +60,35 @@ type informer struct {
 }
 
 // NewInformers returns the Informers of a manager with that cache of the management cluster. apiReader reads the definitions whose kinds
-// are watched, whole and from the API server: once for each, and again when its spec has changed.
-func NewInformers(resolver *version.Resolver, cache cache.Cache, apiReader client.Reader) *Informers {
+// are watched, whole and from the API server: once for each, and again when its spec has changed. mapper is the cache's.
+func NewInformers(resolver *version.Resolver, cache cache.Cache, apiReader client.Reader, mapper meta.RESTMapper) *Informers {
 	return &Informers{
-		resolver: resolver, cache: cache, apiReader: apiReader,
-		kinds: map[schema.GroupKind]*informer{}, unserved: map[schema.GroupKind]unserved{},
+		Clock: clock.RealClock{}, resolver: resolver, cache: cache, apiReader: apiReader, mapper: mapper, life: context.Background(),
+		kinds: map[schema.GroupKind]*informer{}, openings: map[schema.GroupKind]*opening{}, unserved: map[schema.GroupKind]unserved{},
 	}
 }
 
-// use calls f with the informer of a kind, which lasts at least until f returns. It returns the errors of Resolver.Resolve, and
-// *version.NotServedError.
-func (i *Informers) use(ctx context.Context, gk schema.GroupKind, f func(*informer, version.Resolved) error) error {
+// start sets what the openings end with.
+func (i *Informers) start(life context.Context) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.life = life
+}
+
+// use calls f with the informer of a kind, which lasts at least until f returns. It returns the errors of Resolver.Resolve,
+// *version.NotServedError, and *NotSyncedError while the definition is examined for the first time; w is enqueued when that ends. After
+// a change of the definition that leaves the version, f goes by the informer as it is, and w is enqueued if it should not have.
+func (i *Informers) use(ctx context.Context, gk schema.GroupKind, w waiter, f func(*informer, version.Resolved) error) error {
 	i.mutex.RLock()
-	resolved, err := i.resolver.Resolve(ctx, gk)
+	resolved, err := i.resolve(ctx, gk)
 	found := i.kinds[gk]
 	if err == nil && found.reads(resolved) {
 		defer i.mutex.RUnlock()
 		return f(found, resolved)
 	}
-	if err == nil {
-		err = i.unserved[gk].errorFor(resolved)
-	}
+	known := err != nil && found == nil && i.openings[gk] == nil
 	i.mutex.RUnlock()
-	if err != nil && found == nil {
+	if known {
 		return err
 	}
 
@@ -78,13 +97,24 @@ func (i *Informers) use(ctx context.Context, gk schema.GroupKind, f func(*inform
 	if resolved, err = i.review(ctx, gk); err != nil {
 		return err
 	}
-	if i.kinds[gk] == nil {
-		if i.kinds[gk], err = i.begin(ctx, resolved); err != nil {
-			delete(i.kinds, gk)
-			return err
+	found = i.kinds[gk]
+	if !found.reads(resolved) {
+		o := i.open(gk, resolved)
+		o.waiters[w] = struct{}{}
+		if found == nil {
+			return o.notSynced()
 		}
 	}
-	return f(i.kinds[gk], resolved)
+	return f(found, resolved)
+}
+
+// resolve is Resolver.Resolve with what is known of the versions that are served; the mutex is held.
+func (i *Informers) resolve(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
+	resolved, err := i.resolver.Resolve(ctx, gk)
+	if err == nil {
+		err = i.unserved[gk].errorFor(resolved)
+	}
+	return resolved, err
 }
 
 // reads reports whether the informer reads the version of the kind of that definition.
@@ -95,39 +125,37 @@ func (i *informer) keeps(resolved version.Resolved) bool {
 	return i != nil && i.gvk == resolved.GVK && i.of.UID == resolved.UID
 }
 
-// begin begins to read a version of a kind; the mutex is held.
-func (i *Informers) begin(ctx context.Context, resolved version.Resolved) (*informer, error) {
-	begun, err := i.cache.GetInformer(ctx, objectOf(resolved.GVK), cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, errors.Wrapf(err, "watching %s", resolved.GVK)
-	}
-	life, end := context.WithCancel(context.Background())
-	return &informer{Informer: begun, gvk: resolved.GVK, of: resolved, life: life, end: end}, nil
-}
-
-// review ends the informer of a kind if that is not what the definition says any more; the mutex is held.
+// review ends the informer of a kind if that is not what the definition says any more, and what is under way for another definition; the
+// mutex is held.
 func (i *Informers) review(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
-	resolved, err := i.resolver.Resolve(ctx, gk)
-	found := i.kinds[gk]
-	if err == nil && found.reads(resolved) {
-		return resolved, nil
-	}
-	if err == nil {
-		err = i.served(ctx, resolved)
-	}
-	switch {
-	case err != nil && !undefined(err) || found == nil:
+	resolved, err := i.resolve(ctx, gk)
+	if err != nil && !undefined(err) {
 		return resolved, err
-	case err == nil && found.keeps(resolved):
-		found.of = resolved
-		return resolved, nil
 	}
-	delete(i.kinds, gk)
-	found.end()
-	if failure := i.cache.RemoveInformer(ctx, objectOf(found.gvk)); failure != nil {
-		ctrl.LoggerFrom(ctx).Error(failure, "The watch of a kind that is not used any more could not be ended", "kind", found.gvk)
+	if found := i.kinds[gk]; found != nil && (err != nil || !found.keeps(resolved)) {
+		i.end(ctx, gk)
+	}
+	if o := i.openings[gk]; o != nil {
+		if err != nil {
+			resolved = version.Resolved{}
+		}
+		o.aim(resolved)
 	}
 	return resolved, err
+}
+
+// end ends the informer of a kind; the mutex is held.
+func (i *Informers) end(ctx context.Context, gk schema.GroupKind) {
+	found := i.kinds[gk]
+	delete(i.kinds, gk)
+	found.end()
+	i.remove(ctx, found.gvk)
+}
+
+func (i *Informers) remove(ctx context.Context, gvk schema.GroupVersionKind) {
+	if err := i.cache.RemoveInformer(ctx, objectOf(gvk)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "The watch of a kind that is not used any more could not be ended", "kind", gvk)
+	}
 }
 
 // undefined reports whether an error of the Resolver means that there is no version of the kind to be read.
@@ -152,12 +180,17 @@ func (i *Informers) definitions() source.Source {
 func (i *Informers) changed(ctx context.Context, crd string) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	for gk := range i.kinds {
+	kinds := slices.AppendSeq(slices.Collect(maps.Keys(i.kinds)), maps.Keys(i.openings))
+	for _, gk := range kinds {
 		if version.CRDName(gk) != crd {
 			continue
 		}
-		if _, err := i.review(ctx, gk); err != nil && !undefined(err) {
+		resolved, err := i.review(ctx, gk)
+		switch found := i.kinds[gk]; {
+		case err != nil && !undefined(err):
 			ctrl.LoggerFrom(ctx).Error(err, "It could not be found out which version of a kind is to be read", "kind", gk)
+		case err == nil && found != nil && !found.reads(resolved):
+			i.open(gk, resolved)
 		}
 	}
 }

@@ -34,10 +34,15 @@ type NotSyncedError struct {
 	Kind schema.GroupVersionKind
 	// Overdue is true when the reading takes longer than SyncGrace, which mostly means a missing permission.
 	Overdue bool
+	// Cause is why the definition of the kind could not be examined; nil when its objects are what is awaited.
+	Cause error
 }
 
 // Error names what is awaited and what to check.
 func (e *NotSyncedError) Error() string {
+	if e.Cause != nil {
+		return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: " + e.Cause.Error()
+	}
 	return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: " +
 		"check that the core's ClusterRole may list and watch them" +
 		" (the provider's ClusterRole needs the label cluster.x-k8s.io/aggregate-to-manager)"
@@ -78,6 +83,7 @@ func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
 		k.mutex.Lock()
 		k.ctx = ctx
 		k.mutex.Unlock()
+		k.Informers.start(ctx)
 		return k.waker.Source().Start(ctx, queue)
 	})), "binding the watches of provider kinds")
 }
@@ -91,16 +97,16 @@ type Object struct {
 
 // Get reads the referenced object from the cache. Apart from failures it returns *version.NoCRDError,
 // *version.NoContractError, *version.NotServedError, *NotSyncedError, or a NotFound error of the API; each of them is followed by an
-// event when it may have been overcome, and waiter is the object to wake then.
+// event when it may have been overcome, and asks is the object to enqueue then.
 func (k *Kinds) Get(
 	ctx context.Context,
 	ref clusterv1.ContractVersionedObjectReference,
 	namespace string,
-	waiter reconcile.Request,
+	asks reconcile.Request,
 ) (Object, error) {
 	var found Object
-	err := k.Informers.use(ctx, ref.GroupKind(), func(current *informer, resolved version.Resolved) error {
-		if err := k.ready(current, waiter); err != nil {
+	err := k.Informers.use(ctx, ref.GroupKind(), waiter{k, asks}, func(current *informer, resolved version.Resolved) error {
+		if err := k.ready(current, asks); err != nil {
 			return err
 		}
 		obj := &unstructured.Unstructured{}
@@ -118,15 +124,11 @@ func (k *Kinds) Get(
 func (k *Kinds) Resolve(ctx context.Context, gk schema.GroupKind) (version.Resolved, error) {
 	k.Informers.mutex.RLock()
 	defer k.Informers.mutex.RUnlock()
-	resolved, err := k.Informers.resolver.Resolve(ctx, gk)
-	if err == nil {
-		err = k.Informers.unserved[gk].errorFor(resolved)
-	}
-	return resolved, err
+	return k.Informers.resolve(ctx, gk)
 }
 
 // ready makes sure that the kind is watched, and reports whether its objects have been read.
-func (k *Kinds) ready(current *informer, waiter reconcile.Request) error {
+func (k *Kinds) ready(current *informer, asks reconcile.Request) error {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	watched := k.kinds[current.gvk.GroupKind()]
@@ -140,7 +142,7 @@ func (k *Kinds) ready(current *informer, waiter reconcile.Request) error {
 	if watched.HasSynced() {
 		return nil
 	}
-	watched.waiters[waiter] = struct{}{}
+	watched.waiters[asks] = struct{}{}
 	return &NotSyncedError{Kind: current.gvk, Overdue: k.Clock.Since(watched.since) >= SyncGrace}
 }
 

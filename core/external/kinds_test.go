@@ -106,7 +106,7 @@ func newPasser(t *testing.T) *passer {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{NewInformer: rewatch.NewInformer},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader())
+	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())
 	p := &passer{WithT: g, t: t, client: admin}
 	for _, name := range []string{"one", "other"} {
 		p.readers = append(p.readers, p.read(mgr, informers, name))

@@ -15,7 +15,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// definitionTimeout is for how long a definition is read: what asks for another kind waits meanwhile.
+// definitionTimeout bounds one attempt to read a definition.
 const definitionTimeout = 10 * time.Second
 
 // unserved is a definition that does not serve the version that its label names.
@@ -32,34 +32,25 @@ func (u unserved) errorFor(resolved version.Resolved) error {
 	return nil
 }
 
-// served finds out whether a definition serves the version that its label names; the mutex is held. The watch of one that is not
-// served lists without success, and requests for its objects are answered as if there were none.
+// served finds out whether a definition serves the version that its label names, and returns *version.NotServedError if it does not. The
+// watch of a version that is not served lists without success, and requests for its objects are answered as if there were none.
 func (i *Informers) served(ctx context.Context, resolved version.Resolved) error {
 	gk := resolved.GVK.GroupKind()
-	if err := i.unserved[gk].errorFor(resolved); err != nil {
-		return err
-	}
-	delete(i.unserved, gk)
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(version.CRDKind)
 	name := version.CRDName(gk)
 	ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
 	defer cancel()
-	switch err := i.apiReader.Get(ctx, client.ObjectKey{Name: name}, crd); {
-	case apierrors.IsNotFound(err):
-		return &version.NoCRDError{GroupKind: gk, CRD: name}
-	case err != nil:
+	if err := i.apiReader.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		return errors.Wrapf(err, "reading CustomResourceDefinition %s", name)
 	}
 	serves := servedBy(crd)
 	if slices.Contains(serves, resolved.GVK.Version) {
 		return nil
 	}
-	err := &version.NotServedError{
+	return &version.NotServedError{
 		GroupKind: gk, CRD: name, Label: version.Label(resolved.Contract), Version: resolved.GVK.Version, Served: serves,
 	}
-	i.unserved[gk] = unserved{of: resolved, err: err}
-	return err
 }
 
 // servedBy are the versions that a definition serves, in its order.

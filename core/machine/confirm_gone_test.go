@@ -25,7 +25,7 @@ import (
 func TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain(t *testing.T) {
 	g := NewWithT(t)
 	server, young := ofInfra(g)
-	r := &Reconciler{Client: server, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: server}, nil, server)}}
+	r := &Reconciler{Client: server, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: server}, nil, server, nil)}}
 	s := leavingScope()
 	s.Original.Status, s.Object.Status = clusterv1.MachineStatus{}, clusterv1.MachineStatus{}
 	s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Infra", Name: "m"}
@@ -56,7 +56,7 @@ func TestAVersionThatIsNotServedSaysNothingOfItsObjects(t *testing.T) {
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return notServed },
 			})
 			r := &Reconciler{
-				Client: refuses, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: refuses}, nil, refuses)},
+				Client: refuses, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: refuses}, nil, refuses, nil)},
 			}
 			s := leavingScope()
 			s.Original.Status, s.Object.Status = clusterv1.MachineStatus{}, clusterv1.MachineStatus{}

@@ -70,7 +70,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		w.reconciler = &Reconciler{
 			Client:    mgr.GetClient(),
 			APIReader: mgr.GetAPIReader(),
-			Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader()),
+			Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper()),
 			Preflight: PreflightChecks()[:1],
 		}
 		if w.change != nil {

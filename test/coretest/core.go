@@ -171,7 +171,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, RequestTimeout: c.RequestTimeout,
 		MinRetry: 50 * time.Millisecond, MaxRetry: time.Second, ProbeInterval: time.Second, ProbeFailures: c.ProbeFailures,
 	})
-	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader())
+	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())
 	kinds := func() *external.Kinds {
 		return &external.Kinds{Informers: informers, Clock: c.clock()}
 	}
