@@ -161,15 +161,19 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		// What was read may have been replaced meanwhile by an object of the same name with another owner.
 		uid, resourceVersion := object.GetUID(), object.GetResourceVersion()
 		err := r.Client.Delete(ctx, object.Unstructured, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion})
-		if persist.LostRace(err) {
-			return outcome.FromError(err)
-		}
 		if persist.IgnoreGone(err) != nil {
-			s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
-			return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.Request()))
+			return s.notDeleted(reference, err)
 		}
 	}
 	return outcome.Wait()
+}
+
+// notDeleted reports why an object that goes with the Cluster could not be deleted. A lost race means nothing about it.
+func (s *scope) notDeleted(reference *reference, err error) outcome.Outcome {
+	if !persist.LostRace(err) {
+		s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
+	}
+	return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.Request()))
 }
 
 // controlledByOther is true for an object with another controlling owner than the Cluster. It is not deleted with the Cluster.

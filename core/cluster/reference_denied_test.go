@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // TestADenialSaysWhyAnObjectCannotBeUsed, also where the webhook calls it a conflict; a race that was lost says nothing about the object.
@@ -23,4 +24,21 @@ func TestADenialSaysWhyAnObjectCannotBeUsed(t *testing.T) {
 	}}, "owning Infra m")
 	g.Expect(r.failed(denied).Err()).To(MatchError(denied))
 	g.Expect(r.err).To(MatchError(denied))
+}
+
+// TestADenialSaysWhyAnObjectIsNotDeleted, in the condition of the Cluster; a race that was lost is repeated without a word.
+func TestADenialSaysWhyAnObjectIsNotDeleted(t *testing.T) {
+	g := NewWithT(t)
+	s := &scope{}
+	s.Original = &clusterv1.Cluster{}
+	r := &reference{ref: clusterv1.ContractVersionedObjectReference{Kind: "Infra", Name: "m"}}
+	s.progress.message = "Waiting for the deletion of Infra m"
+	lost := apierrors.NewConflict(schema.GroupResource{}, "m", nil)
+	g.Expect(s.notDeleted(r, lost).Err()).To(MatchError(lost))
+	g.Expect(s.progress.message).To(Equal("Waiting for the deletion of Infra m"))
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+	g.Expect(s.notDeleted(r, denied).Err()).To(MatchError(denied))
+	g.Expect(s.progress.message).To(ContainSubstring("denied the request: no"))
 }

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -172,6 +173,11 @@ func TestToOutcome(t *testing.T) {
 		)
 		return err
 	}
+	denial := func(code int32, reason metav1.StatusReason, why string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: reason, Message: `admission webhook "x.example.com" denied the request: ` + why,
+		}}
+	}
 	ending := apierrors.NewForbidden(pods, "a", errors.New("ending"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	const denied = `admission webhook "x.example.com" denied the request: the UID has no owner`
@@ -182,6 +188,8 @@ func TestToOutcome(t *testing.T) {
 		"granted":            {nil, outcome{ok: true}},
 		"gone":               {apierrors.NewNotFound(pods, "a"), outcome{ok: true, gone: true}},
 		"another of it":      {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true, gone: true}},
+		"a denial":           {denial(http.StatusConflict, metav1.StatusReasonConflict, "no pod of this UID"), outcome{reason: `admission webhook "x.example.com" denied the request: no pod of this UID`}},
+		"a denial with 404":  {denial(http.StatusNotFound, metav1.StatusReasonNotFound, "no ticket"), outcome{reason: `admission webhook "x.example.com" denied the request: no ticket`}},
 		"a budget":           {budget(0, "The disruption budget web needs 4 healthy pods and has 4 currently"), outcome{budget: "web", reason: "The disruption budget web needs 4 healthy pods and has 4 currently"}},
 		"a fresh budget":     {budget(10, "The disruption budget web is still being processed by the server."), outcome{budget: "web", reason: "The disruption budget web is still being processed by the server.", retryAfter: 10 * time.Second}},
 		"worded differently": {budget(0, "PDB web says no"), outcome{reason: "PDB web says no"}},

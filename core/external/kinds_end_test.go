@@ -68,7 +68,7 @@ func (c startedController) Watch(source source.TypedSource[reconcile.Request]) e
 // first read of the kind.
 func TestWhatWasReadIsWatched(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
-	w := newShelf(g, ctx)
+	w := newShelf(ctx, g)
 	queue, informer := w.queue, w.cache.informer
 	defer queue.ShutDown()
 	g.Eventually(func() error { return w.get("Thing") }).Should(Succeed())

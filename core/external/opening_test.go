@@ -16,7 +16,7 @@ var beSyncing = Satisfy(external.NotSynced)
 // TestADefinitionThatIsNotAnswered: while an API server does not answer about one kind, no caller waits, another kind is read, and there is
 // one request however many ask.
 func TestADefinitionThatIsNotAnswered(t *testing.T) {
-	w := newShelf(NewWithT(t), t.Context())
+	w := newShelf(t.Context(), NewWithT(t))
 	defer w.queue.ShutDown()
 	release := w.reader.holds(things)
 	asked := make(chan error, 20)
@@ -41,7 +41,7 @@ func TestADefinitionThatIsNotAnswered(t *testing.T) {
 
 // TestAMapperThatIsNotAnswered holds up its kind alone: the cache, which asks it under a lock, does so when it knows the answer.
 func TestAMapperThatIsNotAnswered(t *testing.T) {
-	w := newUnmappedShelf(NewWithT(t), t.Context())
+	w := newUnmappedShelf(t.Context(), NewWithT(t))
 	defer w.queue.ShutDown()
 	w.Expect(w.get("Thing")).To(beSyncing)
 	w.Eventually(func() error { return w.get("Other") }).Should(Succeed())
@@ -53,7 +53,7 @@ func TestAMapperThatIsNotAnswered(t *testing.T) {
 
 // TestADefinitionThatMayNotBeRead is tried again, and reported in the words of the API server once that takes long.
 func TestADefinitionThatMayNotBeRead(t *testing.T) {
-	w := newShelf(NewWithT(t), t.Context())
+	w := newShelf(t.Context(), NewWithT(t))
 	defer w.queue.ShutDown()
 	w.reader.refuses(things, errors.New("refused by policy"))
 	w.Expect(w.get("Thing")).To(beSyncing)
@@ -94,7 +94,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 		{name: "none", meanwhile: external.NotInstalled, then: external.NotInstalled, removed: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newShelf(NewWithT(t), t.Context())
+			w := newShelf(t.Context(), NewWithT(t))
 			defer w.queue.ShutDown()
 			gets := func(is func(error) bool) {
 				t.Helper()
@@ -122,7 +122,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 
 // TestALabelThatChangesForthAndBack while the definition is not answered for ends the informer that was to be kept; there is another then.
 func TestALabelThatChangesForthAndBack(t *testing.T) {
-	w := newShelf(NewWithT(t), t.Context())
+	w := newShelf(t.Context(), NewWithT(t))
 	defer w.queue.ShutDown()
 	w.Eventually(func() error { return w.get("Thing") }).Should(Succeed())
 	release := w.reader.holds(things)

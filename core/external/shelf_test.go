@@ -150,14 +150,14 @@ func definition(kind, crd string, generation int64, label string, serves ...stri
 
 const things, others = "things." + group, "others." + group
 
-func newShelf(g *WithT, ctx context.Context) *shelf {
-	w := newUnmappedShelf(g, ctx)
+func newShelf(ctx context.Context, g *WithT) *shelf {
+	w := newUnmappedShelf(ctx, g)
 	close(w.mapper.things)
 	return w
 }
 
 // newUnmappedShelf returns one whose mapper does not answer for Things.
-func newUnmappedShelf(g *WithT, ctx context.Context) *shelf {
+func newUnmappedShelf(ctx context.Context, g *WithT) *shelf {
 	other, newer := object(nil), object(nil)
 	other.SetKind("Other")
 	newer.SetAPIVersion(group + "/v2")

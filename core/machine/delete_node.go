@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -83,10 +84,15 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 		return false, nil
 	}
 	err = s.connection.DeleteNode(s.owner(), s.node)
-	if persist.Gone(err) {
+	if nodeIsGone(s.node, err) {
 		return true, nil
 	}
-	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.Key())
+	return false, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.Key())
+}
+
+// nodeIsGone reports whether a Node does not exist after the answer to its deletion: it was gone, or nothing holds it.
+func nodeIsGone(node *corev1.Node, answer error) bool {
+	return persist.Gone(answer) || answer == nil && len(node.Finalizers) == 0
 }
 
 // awaitNodeDeletion reports what delays the deletion of the Node, and waits.

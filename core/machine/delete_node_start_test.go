@@ -1,10 +1,14 @@
 package machine
 
 import (
+	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -29,6 +33,30 @@ func TestNodeDeletionStart(t *testing.T) {
 				s.Object.Annotations = map[string]string{NodeDeletionStartAnnotation: test.recorded}
 			}
 			NewWithT(t).Expect(s.nodeDeletionStart()).To(BeTemporally("==", test.want))
+		})
+	}
+}
+
+// TestANodeIsGone: when the API server says so, and not when a webhook denies its deletion with the same code.
+func TestANodeIsGone(t *testing.T) {
+	held := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"example.com/held"}}}
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+	for name, test := range map[string]struct {
+		node   *corev1.Node
+		answer error
+		gone   bool
+	}{
+		"deleted":               {&corev1.Node{}, nil, true},
+		"held by others":        {held, nil, false},
+		"gone before":           {held, apierrors.NewNotFound(nodeResource, "n"), true},
+		"denied":                {&corev1.Node{}, denied, false},
+		"no answer":             {&corev1.Node{}, context.DeadlineExceeded, false},
+		"of another Node by it": {&corev1.Node{}, apierrors.NewConflict(nodeResource, "n", nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(nodeIsGone(test.node, test.answer)).To(Equal(test.gone))
 		})
 	}
 }

@@ -133,6 +133,9 @@ func TestFirstSyncThatFails(t *testing.T) {
 		{"five lost races in a row", func(client.WithWatch, client.Object, client.Patch) error {
 			return apierrors.NewConflict(nodeResource, "n", errors.New("the object has been modified"))
 		}, "the object has been modified", quietSyncFailures},
+		{"a webhook that calls its denial a conflict", func(client.WithWatch, client.Object, client.Patch) error {
+			return deniedAsConflict()
+		}, "denied the request: no", 0},
 		{"a webhook that drops a label", drop, "did not keep label node.cluster.x-k8s.io/a: look for a mutating webhook", 0},
 	}
 	for _, test := range tests {

@@ -17,6 +17,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -41,7 +42,7 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 	}
 	preconditions := client.Preconditions{UID: &s.Original.UID, ResourceVersion: ptr.To(s.Original.ResourceVersion)}
 	err := r.Client.Delete(ctx, s.Original.DeepCopy(), preconditions)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || persist.LostRace(err) {
 		// Another write was faster; its event requeues the Machine.
 		return outcome.Wait()
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -9,6 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/core/machines"
 )
 
 // TestADenialSaysWhyAnObjectCannotBeUsed, also where the webhook calls it a conflict; a race that was lost says nothing about the object.
@@ -18,9 +25,43 @@ func TestADenialSaysWhyAnObjectCannotBeUsed(t *testing.T) {
 	lost := errors.Wrap(apierrors.NewConflict(schema.GroupResource{}, "m", nil), "owning Infra m")
 	g.Expect(r.failed(lost).Err()).To(MatchError(lost))
 	g.Expect(r.err).NotTo(HaveOccurred())
-	denied := errors.Wrap(&apierrors.StatusError{ErrStatus: metav1.Status{
-		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x.example.com" denied the request: no`,
-	}}, "owning Infra m")
+	denied := errors.Wrap(deniedAsConflict(), "owning Infra m")
 	g.Expect(r.failed(denied).Err()).To(MatchError(denied))
 	g.Expect(r.err).To(MatchError(denied))
+}
+
+// deniedAsConflict is the answer to a write that a webhook denies with the code of a conflict.
+func deniedAsConflict() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+}
+
+// TestAPreservedMachineThatMayNotBeDeleted reports that; after a race that was lost another reconcile tries again.
+func TestAPreservedMachineThatMayNotBeDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		reports string
+	}{
+		"lost race": {apierrors.NewConflict(schema.GroupResource{}, "m", nil), ""},
+		"denial":    {deniedAsConflict(), "denied the request: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := leavingScope()
+			s.Original.ResourceVersion = "1"
+			machines.Preserve(s.Object, &clusterv1.MachineSet{}, s.Now, s.Now)
+			r := &Reconciler{Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
+			})}
+			r.reconcilePreserved(t.Context(), s)
+			condition := s.preservedCondition()
+			if test.reports == "" {
+				g.Expect(condition.Reason).NotTo(Equal(PreservationEndedReason))
+				return
+			}
+			g.Expect(condition.Reason).To(Equal(PreservationEndedReason))
+			g.Expect(condition.Message).To(ContainSubstring(test.reports))
+		})
+	}
 }

@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 const (
@@ -69,7 +70,7 @@ func (a *syncAttempts) fail(key types.NamespacedName, machine types.UID, change 
 		a.failed[key] = attempt
 	}
 	attempt.change, attempt.err, attempt.at = change, err, now
-	if apierrors.IsConflict(err) {
+	if persist.LostRace(err) {
 		attempt.races++
 	} else {
 		attempt.refusals++

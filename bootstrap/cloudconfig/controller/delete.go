@@ -19,6 +19,7 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/remote"
 )
 
@@ -111,7 +112,7 @@ func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) outcome.Outcome 
 		}
 		err = r.removeFromTarget(ctx, s)
 	}
-	if err == nil || apierrors.IsConflict(err) && s.Now.Before(r.cleanupDeadline(s)) {
+	if err == nil || persist.LostRace(err) && s.Now.Before(r.cleanupDeadline(s)) {
 		return outcome.FromError(err)
 	}
 	return r.giveUpOrWait(ctx, s, b, err)

@@ -151,7 +151,15 @@ func TestAPolicyThatDeniesLeasesHoldsUpNoMachine(t *testing.T) {
 func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 	internal := func(client.Object) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	unavailable := func(client.Object) error { return apierrors.NewServiceUnavailable("etcd is defragmenting") }
-	for name, answer := range map[string]func(client.Object) error{"500": internal, "503": unavailable, "422": denied} {
+	conflict := func(client.Object) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict,
+			Message: `admission webhook "freeze.example.com" denied the request: not today`,
+		}}
+	}
+	for name, answer := range map[string]func(client.Object) error{
+		"500": internal, "503": unavailable, "422": denied, "409 of a webhook": conflict,
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := running(t)
 			admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // conflictRetry is when the Secret is read again that was changed meanwhile.
@@ -64,7 +66,7 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		// What is newly signed must be trusted before it is served, and begin has nothing to lose.
 		err = k.write(ctx, secret, c)
-		if apierrors.IsConflict(err) {
+		if persist.LostRace(err) {
 			// Another leader was faster, which is no error.
 			return ctrl.Result{RequeueAfter: conflictRetry}, nil
 		}

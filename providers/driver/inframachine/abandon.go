@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 )
 
@@ -16,7 +17,7 @@ import (
 // the object was removed. writeErr is why its provider ID could not be recorded. An object that has been moved to another management
 // cluster is removed here as well and takes its record along, so the instance stays unless the Cluster is here and not paused.
 func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], instance driver.Instance, writeErr error) {
-	if !apierrors.IsNotFound(writeErr) && !apierrors.IsConflict(writeErr) {
+	if !apierrors.IsNotFound(writeErr) && !persist.LostRace(writeErr) {
 		return
 	}
 	latest := r.New()

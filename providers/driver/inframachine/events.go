@@ -1,7 +1,6 @@
 package inframachine
 
 import (
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,7 +54,7 @@ func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
 	switch refusal := persist.Refusal(writeErr); {
 	case refusal != "":
 		s.events.Warning(refusedEvent, "WriteStatus", "%s", refusal)
-	case apierrors.IsConflict(writeErr):
+	case persist.LostRace(writeErr):
 		// What has happened has happened, and its own writes have succeeded. Another reconcile reports how things are.
 	case writeErr != nil:
 		return
