@@ -149,7 +149,9 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 				Recorder:    events.NewFakeRecorder(10),
 				Clock:       clock.RealClock{},
 				Written:     &persist.Versions{},
-				Kinds:       &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil, stale, nil), Clock: clock.RealClock{}},
+				Kinds: &external.Kinds{
+					Informers: external.NewInformers(&version.Resolver{Reader: stale}, nil, stale, nil), Clock: clock.RealClock{},
+				},
 			}
 			result, err := reconcile(t, r, past)
 			g.Expect(err).NotTo(HaveOccurred(), "to read the past is no error")

@@ -25,7 +25,9 @@ import (
 func TestAnObjectThatTheCacheDoesNotShowIsLookedForAgain(t *testing.T) {
 	g := NewWithT(t)
 	server, young := ofInfra(g)
-	r := &Reconciler{Client: server, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: server}, nil, server, nil)}}
+	r := &Reconciler{
+		Client: server, Kinds: &external.Kinds{Informers: external.NewInformers(&version.Resolver{Reader: server}, nil, server, nil)},
+	}
 	s := leavingScope()
 	s.Original.Status, s.Object.Status = clusterv1.MachineStatus{}, clusterv1.MachineStatus{}
 	s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Infra", Name: "m"}

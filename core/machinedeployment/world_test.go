@@ -83,7 +83,8 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	guard := &overshoot.Guard{}
 	sets := &machineset.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper()), Overshoot: guard,
+		Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper()),
+		Overshoot: guard,
 	}
 	if w.overshoot != nil {
 		pattern := &overshoot.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: *w.overshoot}

@@ -37,7 +37,8 @@ func TestASecretThatIsNotWritten(t *testing.T) {
 			g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 			g.Expect(admissionregistrationv1.AddToScheme(scheme)).To(Succeed())
 			s := &Settings{
-				Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Names: []string{"core.ns.svc"}, Configuration: "core", Lifetimes: DefaultLifetimes,
+				Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Names: []string{"core.ns.svc"}, Configuration: "core",
+				Lifetimes: DefaultLifetimes,
 			}
 			server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}},
@@ -49,7 +50,9 @@ func TestASecretThatIsNotWritten(t *testing.T) {
 					return test.answer
 				},
 			})
-			k := &keeper{settings: s, issuer: newIssuer(s.Names), clock: clock.RealClock{}, client: server, live: server, own: server, manager: server}
+			k := &keeper{
+				settings: s, issuer: newIssuer(s.Names), clock: clock.RealClock{}, client: server, live: server, own: server, manager: server,
+			}
 			result, err := k.Reconcile(t.Context(), ctrl.Request{})
 			if test.failed {
 				g.Expect(err).To(MatchError(test.answer))
