@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func contestedNode(uid types.UID) *corev1.Node {
@@ -134,4 +139,30 @@ func TestLastManagerInAnyOrder(t *testing.T) {
 	empty.FieldsV1 = nil
 	g.Expect(lastManager([]metav1.ManagedFieldsEntry{empty, entry("late", 2), entry("early", 1)}, []string{"spec"})).To(Equal("late"))
 	g.Expect(lastManager([]metav1.ManagedFieldsEntry{entry("early", 1), entry("late", 2), empty}, []string{"spec"})).To(Equal("late"))
+}
+
+// TestTheOtherWriterIsNamed by the fields that it has of the Node as the API server has it; a read that fails takes no name away.
+func TestTheOtherWriterIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	before := contestedNode("u")
+	after := before.DeepCopy()
+	after.Labels = map[string]string{"a": "1"}
+	managed, failure := before.DeepCopy(), error(nil)
+	managed.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "other-core", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:a":{}}}}`),
+	}}
+	c := DirectConnection(interceptor.NewClient(fake.NewClientBuilder().WithObjects(before.DeepCopy()).Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			managed.DeepCopyInto(o.(*corev1.Node))
+			return failure
+		},
+	}))
+	for i := range freeRepeats + 1 {
+		if i == freeRepeats {
+			managed, failure = &corev1.Node{}, errors.New("not before Monday")
+		}
+		_, err := c.PatchNode(asking("m"), NodePatch{Before: before, After: after})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(c.contests.check(before, []change{label("a", "1")}, c.now())).To(HaveField("Other", "other-core"))
 }

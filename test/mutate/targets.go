@@ -112,15 +112,18 @@ var targets = []target{
 	{dir: "contracts/conformance/report", files: []string{"encode.go", "judge.go", "junit.go", "markdown.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
 	{
-		dir:   "core/remote",
-		files: []string{"contest.go", "errors.go", "lane.go", "lookup.go", "reading.go", "requests.go", "silence.go", "written.go"},
+		dir: "core/remote",
+		files: []string{
+			"connection.go", "connections.go", "contest.go", "errors.go", "lane.go", "lookup.go", "node.go", "read.go", "reading.go",
+			"requests.go", "silence.go", "written.go",
+		},
 		tests: "^Test(AnAnswer.*|WhatIsUnderWay.*|ANewerRequest.*|AClosedConnection.*|WhatWasWritten.*|AnOwnerOf.*|WhatIsNotAllowed.*|" +
 			"WhenNoCaller.*|Lookups?.*|ALookup.*|ARequest.*|Lane.*|DirectRequests.*|ErrorsOf.*|PagesOfNodes|Trouble|Withdrawn|" +
-			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf.*|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
-		slow: "^TestWhatIsUnderWayIsBounded$",
-	},
-	{
-		dir: "core/remote", files: []string{"connection.go", "connections.go", "node.go", "read.go"}, tests: ".", server: true,
+			"NodesThatAre.*|AReadThatIsAnswered.*|Reading|ReadingAgain|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|" +
+			"Watches.*|ChangesOf.*|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|" +
+			"TheLongestPauseCounts|TheOtherWriter.*|NodesWithoutUIDs.*|RepeatedChanges.*|ContestedError.*|Trim|TextsOfNodes.*|Changed|" +
+			"WhichChanges.*|NodesOfAProviderID|WhoIsWokenByAnAnswer|NodesThatMayNotBeRead.*|TheCacheOfNodes|ClustersWithout.*|" +
+			"WhatIsWithdrawn.*|WhatAConnectionIsCheckedFor|WhatIsReadOf.*)$",
 		slow: "^TestWhatIsUnderWayIsBounded$",
 	},
 	{
@@ -130,7 +133,8 @@ var targets = []target{
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"awaited.go", "serving.go"},
-		tests: "^Test(ALinkWakesTheRequestThatWaitsForIt|ServingCertificates|AServingCertificateIsForTheMachinesAddressesOnly)$", server: true,
+		tests: "^Test(ServingCertificates|WhatBecomesOfAServingRequest|AServingRequestThatCannotBeRead|AnApprovalOfAServingRequest|" +
+			"ServingRequestsOfACluster.*|ALinkWakes.*|TheLatestRequest.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},

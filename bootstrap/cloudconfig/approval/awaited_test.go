@@ -1,47 +1,34 @@
 package approval
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // TestALinkWakesTheRequestThatWaitsForIt: a kubelet asks for its serving certificate before its Machine is linked, and gets it as soon as
 // that is, also when that happens while the request is being looked at.
 func TestALinkWakesTheRequestThatWaitsForIt(t *testing.T) {
-	f := newFixture(t, "awaited")
-	csr := servingRequest(t, nil)
-	csr.Name, csr.Spec.Username, csr.Spec.Groups = "awaited-serving", "", nil
-	f.Expect(f.as("system:node:machine-1", []string{"system:nodes"}).Create(t.Context(), csr)).To(Succeed())
+	w := newServingWorld(t)
+	right := w.machine.Status
+	w.machine.Status = clusterv1.MachineStatus{}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Request]())
 	defer queue.ShutDown()
-	r := &servingReconciler{Reconciler: &Reconciler{Targets: f, Recorder: f.events}}
-	this := Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: csr.Name}
+	awaited, this := &w.reconciler.awaited, w.request()
 	changes := func(change func(*clusterv1.Machine)) {
-		after := f.machine.DeepCopy()
+		after := w.machine.DeepCopy()
 		change(after)
-		r.awaited.handler().Update(t.Context(), event.TypedUpdateEvent[*clusterv1.Machine]{ObjectOld: f.machine, ObjectNew: after}, queue)
+		awaited.handler().Update(t.Context(), event.TypedUpdateEvent[*clusterv1.Machine]{ObjectOld: w.machine, ObjectNew: after}, queue)
 	}
 	link := func(m *clusterv1.Machine) { m.Status.NodeRef.Name = m.Name }
 	reconcile := func(meanwhile func()) {
-		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.cluster, f.machine, f.config).WithStatusSubresource(f.machine).Build()
-		live := interceptor.NewClient(home, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
-				defer meanwhile()
-				return c.Get(ctx, key, obj, options...)
-			},
-		})
-		r.Client, r.APIReader = home, live
-		_, err := r.Reconcile(t.Context(), this)
-		f.Expect(err).NotTo(HaveOccurred())
-		f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
+		w.live = meanwhile
+		_, err := w.reconcile(t.Context(), this)
+		w.Expect(err).NotTo(HaveOccurred())
 	}
 	woken := func() (requests []Request) {
 		for queue.Len() > 0 {
@@ -54,25 +41,45 @@ func TestALinkWakesTheRequestThatWaitsForIt(t *testing.T) {
 
 	reconcile(func() {})
 	changes(func(m *clusterv1.Machine) { m.Status.Phase = "Running" })
-	f.Expect(woken()).To(BeEmpty(), "that changes nothing")
+	w.Expect(woken()).To(BeEmpty(), "that changes nothing")
 	changes(link)
-	f.Expect(woken()).To(ConsistOf(this))
+	w.Expect(woken()).To(ConsistOf(this))
 	changes(link)
-	f.Expect(woken()).To(BeEmpty(), "it is awake")
+	w.Expect(woken()).To(BeEmpty(), "it is awake")
 	reconcile(func() { changes(link) })
-	f.Expect(woken()).To(ConsistOf(this), "it had read the Machine as it was before")
+	w.Expect(woken()).To(ConsistOf(this), "it had read the Machine as it was before")
 	reconcile(func() {})
-	changes(func(m *clusterv1.Machine) { m.Status.Addresses = servingMachine().Status.Addresses })
-	f.Expect(woken()).To(ConsistOf(this))
+	changes(func(m *clusterv1.Machine) { m.Status.Addresses = right.Addresses })
+	w.Expect(woken()).To(ConsistOf(this))
 
 	reconcile(func() {})
-	r.awaited.handler().Delete(t.Context(), event.TypedDeleteEvent[*clusterv1.Machine]{Object: f.machine}, queue)
-	f.Expect(r.awaited.requests).To(BeEmpty(), "nothing is kept of a Machine that is gone")
-	f.Expect(woken()).To(BeEmpty())
+	awaited.handler().Delete(t.Context(), event.TypedDeleteEvent[*clusterv1.Machine]{Object: w.machine}, queue)
+	w.Expect(awaited.requests).To(BeEmpty(), "nothing is kept of a Machine that is gone")
+	w.Expect(woken()).To(BeEmpty())
 
-	f.machine.Status = servingMachine().Status
+	w.machine.Status = right
 	reconcile(func() {})
-	f.Expect(f.approved(csr.Name)).To(BeTrue())
+	w.Expect(w.conditions(t.Context())).To(HaveLen(1), "it is approved")
 	changes(func(m *clusterv1.Machine) { m.Status.Addresses = nil })
-	f.Expect(woken()).To(BeEmpty(), "it does not wait any more")
+	w.Expect(woken()).To(BeEmpty(), "it does not wait any more")
+}
+
+// TestTheLatestRequestOfAMachineWaits: an earlier one that has ended takes it nothing, and that of another Machine is its own.
+func TestTheLatestRequestOfAMachineWaits(t *testing.T) {
+	g, awaited := NewWithT(t), &awaited{}
+	machine, other := client.ObjectKey{Name: "a"}, client.ObjectKey{Name: "b"}
+	first, second := Request{Name: "1"}, Request{Name: "2"}
+	awaited.remove(machine, first)
+	awaited.add(machine, first)
+	awaited.add(other, first)
+	awaited.add(machine, second)
+	awaited.remove(machine, first)
+	request, waits := awaited.take(machine)
+	g.Expect(waits).To(BeTrue())
+	g.Expect(request).To(Equal(second))
+	_, waits = awaited.take(machine)
+	g.Expect(waits).To(BeFalse())
+	g.Expect(awaited.requests).To(HaveKeyWithValue(other, first))
+	awaited.remove(other, first)
+	g.Expect(awaited.requests).To(BeEmpty())
 }

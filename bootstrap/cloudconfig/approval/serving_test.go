@@ -76,6 +76,16 @@ func TestServingCertificates(t *testing.T) {
 		"more groups": {asks(func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
 		}), "subject", false},
+		"more in its subject": {asks(func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }), "subject", false},
+		"with a key of RSA": {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) {
+			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
+		}, "", false},
+		"without a signature": {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) {
+			c.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}
+		}, "usages", false},
+		"not as a server": {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) {
+			c.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature}
+		}, "usages", false},
 		"as a client": {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) {
 			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageClientAuth)
 		}, "usages", false},
