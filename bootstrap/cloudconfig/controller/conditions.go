@@ -10,6 +10,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // explain derives from a failed call what the conditions report.
@@ -18,8 +19,8 @@ func (s *scope) explain(err error) {
 	case err == nil || s.wait != nil:
 	case collides(err):
 		s.awaits(bootstrapv1.ForeignObjectReason, err.Error())
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		// An admission policy denies with 422, unless it sets another status.
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || persist.Denied(err):
+		// An admission policy denies with 422, unless it sets another status; a webhook with whatever it likes.
 		s.awaits(bootstrapv1.TargetForbiddenReason, err.Error())
 	default:
 		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; retried with backoff")

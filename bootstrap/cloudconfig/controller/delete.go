@@ -140,7 +140,7 @@ func unreachable(err error) bool {
 	if remote.IsNotConnected(err) {
 		return true
 	}
-	return apierrors.ReasonForError(errors.Cause(err)) == metav1.StatusReasonUnknown && !apierrors.IsInternalError(err)
+	return apierrors.ReasonForError(errors.Cause(err)) == metav1.StatusReasonUnknown && !apierrors.IsInternalError(err) && !persist.Denied(err)
 }
 
 // cleanupDeadline is when what the target cluster holds for the machine is left there.

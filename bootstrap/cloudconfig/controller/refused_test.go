@@ -26,14 +26,39 @@ func denied(object client.Object) error {
 	}}
 }
 
+// deniedByWebhook is how the API server answers when a webhook denies a request by a message and a code that is none of a refusal.
+func deniedByWebhook(code int32, reason metav1.StatusReason) func(client.Object) error {
+	return func(client.Object) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Reason: reason,
+			Message: `admission webhook "freeze.example.com" denied the request: ` + refuse.Because,
+		}}
+	}
+}
+
+// denials are the ways in which an API server denies requests for a policy or a webhook of another user.
+var denials = map[string]func(client.Object) error{
+	"a policy": denied, "a webhook": deniedByWebhook(400, ""), "a webhook, as not found": deniedByWebhook(404, ""),
+	"a webhook, as a name that is taken": deniedByWebhook(409, metav1.StatusReasonAlreadyExists),
+}
+
 // denying returns a client of a target cluster in which a policy denies these writes, and counts all that are tried.
 func (f *fixture) denying(denies func(verb string, object client.Object) bool, tried *int) client.Client {
+	return f.denyingAs(denied, denies, tried)
+}
+
+// denyingAs is denying with another answer.
+func (f *fixture) denyingAs(
+	answer func(client.Object) error,
+	denies func(verb string, object client.Object) bool,
+	tried *int,
+) client.Client {
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	do := func(verb string, object client.Object, write func() error) error {
 		*tried++
 		if denies(verb, object) {
-			return denied(object)
+			return answer(object)
 		}
 		return write()
 	}
@@ -53,15 +78,22 @@ func (f *fixture) denying(denies func(verb string, object client.Object) bool, t
 	})
 }
 
+func testEachDenial(t *testing.T, name string, test func(*testing.T, func(client.Object) error)) {
+	t.Helper()
+	for by, answer := range denials {
+		t.Run(name+", by "+by, func(t *testing.T) { test(t, answer) })
+	}
+}
+
 // A policy of another user denies patches of tokens. The conditions have its words; user data and node's Secret stay as they are.
 func TestAPolicyThatDeniesTokensIsQuotedAndMakesNoOthers(t *testing.T) {
 	patches := func(verb string, object client.Object) bool {
 		return verb == "patch" && object.GetNamespace() == "kube-system"
 	}
-	t.Run("before the user data is published", func(t *testing.T) {
+	testEachDenial(t, "before the user data is published", func(t *testing.T, answer func(client.Object) error) {
 		f := configured(t)
 		tried, status, others := 0, 0, 0
-		f.remote = f.denying(patches, &tried)
+		f.remote = f.denyingAs(answer, patches, &tried)
 		_, err := f.try()
 		f.Expect(err).To(HaveOccurred())
 		f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.TargetForbiddenReason)).
@@ -136,44 +168,50 @@ func TestAReplacedTokenIsReportedWhenTheMachineHasIt(t *testing.T) {
 
 // Reports are for people. Machines join without them where a policy denies Leases, as where RBAC does.
 func TestAPolicyThatDeniesLeasesHoldsUpNoMachine(t *testing.T) {
-	f := configured(t)
-	tried := 0
-	f.remote = f.denying(func(verb string, object client.Object) bool {
-		_, lease := object.(*coordinationv1.Lease)
-		return lease && verb == "create"
-	}, &tried)
-	f.reconcile()
-	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
-	f.Expect(f.dataSecret()).To(BeAssignableToTypeOf(&corev1.Secret{}))
+	testEachDenial(t, "denied", func(t *testing.T, answer func(client.Object) error) {
+		f := configured(t)
+		tried := 0
+		f.remote = f.denyingAs(answer, func(verb string, object client.Object) bool {
+			_, lease := object.(*coordinationv1.Lease)
+			return lease && verb == "create"
+		}, &tried)
+		f.reconcile()
+		f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
+		f.Expect(f.dataSecret()).To(BeAssignableToTypeOf(&corev1.Secret{}))
+	})
 }
 
 // The target answers with errors while its "/" works: what the machine has there is left after the timeout, as without an answer.
 func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 	internal := func(client.Object) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	unavailable := func(client.Object) error { return apierrors.NewServiceUnavailable("etcd is defragmenting") }
-	conflict := func(client.Object) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict,
-			Message: `admission webhook "freeze.example.com" denied the request: not today`,
-		}}
-	}
 	for name, answer := range map[string]func(client.Object) error{
-		"500": internal, "503": unavailable, "422": denied, "409 of a webhook": conflict,
+		"500": internal, "503": unavailable, "422": denied, "409 of a webhook": deniedByWebhook(409, metav1.StatusReasonConflict),
+		"a webhook": deniedByWebhook(400, ""), "a webhook's 404": deniedByWebhook(404, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := running(t)
 			admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 			f.Expect(err).NotTo(HaveOccurred())
 			f.remote = interceptor.NewClient(admin, interceptor.Funcs{
-				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+					if strings.HasPrefix(name, "a webhook") {
+						return c.Get(ctx, key, obj, o...)
+					}
+					return answer(obj)
+				},
+				Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
 					return answer(obj)
 				},
 			})
 			f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 			result := f.reconcile()
 			words := answer(f.nodeSecret()).Error()
-			if name == "422" {
+			switch {
+			case name == "422":
 				words = refuse.Because
+			case strings.HasPrefix(name, "a webhook"):
+				words = "denied the request: " + refuse.Because
 			}
 			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DeletingReason)).To(And(
 				ContainSubstring(words), ContainSubstring("since "+f.config.DeletionTimestamp.UTC().Format(time.RFC3339))))

@@ -56,7 +56,7 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 		if err = m.Client.Create(ctx, desired); err == nil {
 			return true, nil
 		}
-		if !apierrors.IsAlreadyExists(err) {
+		if !persist.NameTaken(err) {
 			return false, errors.Wrapf(err, "creating %s %s in the target cluster", kind, key.Name)
 		}
 		err = m.Client.Get(ctx, key, found)

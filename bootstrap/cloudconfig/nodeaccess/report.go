@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // maxReport is how many characters of a machine's report are shown.
@@ -32,11 +34,11 @@ func (m *Machine) EnsureReport(ctx context.Context) (bool, error) {
 	switch err := m.Client.Create(ctx, lease); {
 	case err == nil:
 		return true, nil
-	case apierrors.IsAlreadyExists(err):
+	case persist.NameTaken(err):
 		// Nothing is written to a Lease of another owner.
 		err = m.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 		return err == nil && m.Names.Owns(lease), errors.Wrapf(client.IgnoreNotFound(err), "reading Lease %s in the target cluster", lease.Name)
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || persist.Denied(err):
 		return false, nil
 	default:
 		return false, errors.Wrapf(err, "creating Lease %s in the target cluster", lease.Name)

@@ -42,7 +42,7 @@ func (m *Machine) EnsureToken(ctx context.Context, o TokenOptions) (expiration t
 		if err = m.Client.Create(ctx, desired.DeepCopy()); err == nil {
 			return expiration, nil
 		}
-		if !apierrors.IsAlreadyExists(err) {
+		if !persist.NameTaken(err) {
 			return time.Time{}, errors.Wrapf(err, "creating bootstrap token %s in the target cluster", desired.Name)
 		}
 		found, err = m.token(ctx, o.Token.ID)
@@ -70,7 +70,7 @@ func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: TokenNamespace, Name: TokenSecretName(id)}}
 	err := m.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte("{}")))
 	switch {
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 		return nil, nil
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'"+TokensPolicy+"'"):
 		// The policy of config/target-cluster denies a patch that changes nothing if the Secret has another owner. What any other policy
