@@ -18,7 +18,7 @@ fi
 
 # In the order in which they are put in place: what clusterctl looks for comes last.
 labels=(images target infrastructure-millwright-{aws,azure,gcp} bootstrap-millwright-cloudconfig cluster-api)
-# A directory of releases is recognized by its clusterctl.yaml. In another one, what has our names is somebody else's.
+# A directory of releases is recognized by its clusterctl.yaml. In another one, files with our names belong to another user.
 stop() {
   echo "release: $1 is there and was not made by a release: give another directory, RELEASES=…" >&2
   exit 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs all tests with the race detector. Names of failed tests and what they said come last, without the logs between.
+# Runs all tests with the race detector. Names of failed tests and their messages come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
 # TESTPROCS is how many packages run at once: two more than there are processors without. The end-to-end tests are one of them, so that
 # another package takes their place when they are done. Each uses half a processor on average (test/cost.sh) and waits otherwise; with more
 # of them two processors were overloaded, and tests timed out.
 # RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
-# well). What passes then is listed as flaky at the end: a defect to be mended, but not a reason to lose everything else that was tested.
+# well). What passes then is listed as flaky at the end: a defect to fix, but not a reason to lose everything else that was tested.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 gotestsum=$1
@@ -39,5 +39,5 @@ if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
   awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/log | tail -n 200
 fi
-[ ! -s out/test/flaky ] || { echo "flaky tests, to be mended:" && cat out/test/flaky; }
+[ ! -s out/test/flaky ] || { echo "flaky tests, to be fixed:" && cat out/test/flaky; }
 exit "$failed"

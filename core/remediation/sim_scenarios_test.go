@@ -85,7 +85,7 @@ func neverComesUp(seed uint64) *simulation {
 	if s.bought != before {
 		s.fail("Machines are bought for ever")
 	}
-	// It is mended, and a user asks for one more try of those that failed.
+	// It is fixed, and a user asks for one more try of those that failed.
 	s.broken = false
 	next := s.now
 	s.run("healing", func() bool {

@@ -182,7 +182,7 @@ credential() {
     return 1
   fi
   kubeconfig "    token: $token" >"$downloads/kubeconfig"
-  # A kubelet that waits with the token of before would wait in vain.
+  # A kubelet that waits with the token of before would wait for ever.
   same "$kubelet/kubeconfig-bootstrap" "$downloads/kubeconfig" ||
     update "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
 }

@@ -64,7 +64,7 @@ const (
 	// RefusedByAPIServerReason means that the API server refuses the provider a read or a write that it needs, by RBAC, a
 	// policy, a webhook or validation; at any time, also while the object is being deleted. It is tried again.
 	RefusedByAPIServerReason = "RefusedByAPIServer"
-	// LaunchRecordUnreadableReason means that somebody changed the annotation with the record of the
+	// LaunchRecordUnreadableReason means that a user or another controller changed the annotation with the record of the
 	// launch, so that it is not known whether an instance exists. Nothing is launched.
 	LaunchRecordUnreadableReason = "LaunchRecordUnreadable"
 	// InvalidConfigurationReason means that the cloud refuses the spec: failed permanently. Or that spec.providerID is not the
