@@ -137,8 +137,10 @@ var targets = []target{
 			"ServingRequestsOfACluster.*|ALinkWakes.*|TheLatestRequest.*)$",
 	},
 	{
-		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
-		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalExplainsWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
+		dir: "bootstrap/cloudconfig/approval", files: []string{"cache.go", "decide.go", "outcomes.go", "refusals.go"},
+		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalExplainsWhatIsNotVisibleAtTheMachine|FuzzDecide|" +
+			"TestTheSizeOfARequest|TestRefusalsAre.*|TestTheCacheKeeps.*|TestTheLatestRequestCounts|TestStatesOfRequests|TestWhatIsNoted.*|" +
+			"TestARefusedMachine.*|TestARequestOfNoToken.*|TestAnEventOf.*)$",
 	},
 	{
 		dir:   "bootstrap/cloudconfig/controller",
