@@ -8,7 +8,6 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -42,7 +41,7 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 	}
 	preconditions := client.Preconditions{UID: &s.Original.UID, ResourceVersion: ptr.To(s.Original.ResourceVersion)}
 	err := r.Client.Delete(ctx, s.Original.DeepCopy(), preconditions)
-	if apierrors.IsNotFound(err) || persist.LostRace(err) {
+	if persist.Gone(err) || persist.LostRace(err) {
 		// Another write was faster; its event requeues the Machine.
 		return outcome.Wait()
 	}

@@ -45,6 +45,9 @@ func TestAPreservedMachineThatMayNotBeDeleted(t *testing.T) {
 	}{
 		"lost race": {apierrors.NewConflict(schema.GroupResource{}, "m", nil), ""},
 		"denial":    {deniedAsConflict(), "denied the request: no"},
+		"denial as not found": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: http.StatusNotFound, Message: `admission webhook "x.example.com" denied the request: no`,
+		}}, "denied the request: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver/inframachine"
@@ -170,7 +170,7 @@ func (r *Receiver) write(ctx context.Context, m *infrav1.AWSMachine, e event, no
 	}
 	err := r.Client.Patch(ctx, m, client.MergeFrom(base))
 	switch {
-	case apierrors.IsNotFound(err):
+	case persist.Gone(err):
 		return resultUnknown
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Writing the notice of an interrupted instance failed",

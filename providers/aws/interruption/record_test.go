@@ -32,6 +32,8 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	rebalance := message("aws.ec2", detailRebalance, region, at, instanceA)
 	onDemand := func(m *infrav1.AWSMachine) { m.Spec.Spot = nil }
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "awsmachines"}, "m")
+	deniedAsNotFound := apierrors.NewNotFound(schema.GroupResource{Resource: "awsmachines"}, "m")
+	deniedAsNotFound.ErrStatus.Message = `admission webhook "x.example.com" denied the request: no`
 	for name, test := range map[string]struct {
 		body    string
 		queued  time.Duration // how long ago it was sent
@@ -61,6 +63,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))), []string{"test/f"}
 		}},
 		"refused":                            {body: interruption(0), refuse: errors.New("denied"), result: resultRefused},
+		"denied as not found":                {body: interruption(0), refuse: deniedAsNotFound, result: resultRefused},
 		"of an object that was just removed": {body: interruption(0), refuse: notFound, result: resultUnknown},
 		"its Machine is not deleted yet":     {body: interruption(0), pending: true, result: resultPending},
 		"it was removed before its Machine":  {body: interruption(0), pending: true, refuse: notFound, result: resultUnknown},
