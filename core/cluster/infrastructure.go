@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/pkg/errors"
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controller/outcome"
@@ -65,6 +66,11 @@ func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *referen
 func (r *reference) failed(err error) outcome.Outcome {
 	if persist.LostRace(err) {
 		// A lost race means nothing about the object.
+		return outcome.FromError(err)
+	}
+	if persist.Denied(err) {
+		// The code of a denial may be that of an object that does not exist: only its words count.
+		r.err = errors.New(err.Error())
 		return outcome.FromError(err)
 	}
 	r.err = err

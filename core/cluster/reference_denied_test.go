@@ -23,7 +23,12 @@ func TestADenialSaysWhyAnObjectCannotBeUsed(t *testing.T) {
 		Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x.example.com" denied the request: no`,
 	}}, "owning Infra m")
 	g.Expect(r.failed(denied).Err()).To(MatchError(denied))
-	g.Expect(r.err).To(MatchError(denied))
+	g.Expect(r.err).To(MatchError(denied.Error()))
+	absent := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusNotFound, Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+	g.Expect(r.failed(absent).Err()).To(MatchError(absent))
+	g.Expect(apierrors.IsNotFound(r.err)).To(BeFalse(), "the object is there")
 }
 
 // TestADenialSaysWhyAnObjectIsNotDeleted, in the condition of the Cluster; a race that was lost is repeated without a word.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,11 @@ func (r *reference) foreign() bool { return elsewhere(r.err) }
 func (r *reference) failed(err error) outcome.Outcome {
 	if persist.LostRace(err) {
 		// A lost race means nothing about the object.
+		return outcome.FromError(err)
+	}
+	if persist.Denied(err) {
+		// The code of a denial may be that of an object that does not exist: only its words count.
+		r.err = errors.New(err.Error())
 		return outcome.FromError(err)
 	}
 	r.err = err

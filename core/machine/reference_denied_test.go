@@ -27,7 +27,12 @@ func TestADenialSaysWhyAnObjectCannotBeUsed(t *testing.T) {
 	g.Expect(r.err).NotTo(HaveOccurred())
 	denied := errors.Wrap(deniedAsConflict(), "owning Infra m")
 	g.Expect(r.failed(denied).Err()).To(MatchError(denied))
-	g.Expect(r.err).To(MatchError(denied))
+	g.Expect(r.err).To(MatchError(denied.Error()))
+	absent := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusNotFound, Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+	g.Expect(r.failed(absent).Err()).To(MatchError(absent))
+	g.Expect(apierrors.IsNotFound(r.err)).To(BeFalse(), "the object is there")
 }
 
 // deniedAsConflict is the answer to a write that a webhook denies with the code of a conflict.

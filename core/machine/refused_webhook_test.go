@@ -78,3 +78,20 @@ func TestADeniedDeletionIsNone(t *testing.T) {
 		})
 	}
 }
+
+// TestADeniedOwnershipIsNoAbsence: with the same code. An object that is there is neither reported as missing nor as deleted, and it is
+// owned once that is allowed.
+func TestADeniedOwnershipIsNoAbsence(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	f.createObjects()
+	allow := core.Deny(t, coretest.Object(f.infra.GetKind(), f.namespace, "probe"), admissionv1.Update,
+		metav1.Status{Message: "no ticket", Code: http.StatusNotFound})
+	f.createMachine()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("Unknown/InternalError"))
+		g.Expect(message(m, "InfrastructureReady")).To(ContainSubstring("denied the request: no ticket"))
+	})
+	allow()
+	f.Eventually(func() bool { f.refresh(f.infra); return metav1.IsControlledBy(f.infra, f.machine) }).WithTimeout(timeout).Should(BeTrue())
+}
