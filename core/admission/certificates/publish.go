@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/version"
 )
 
@@ -52,8 +53,8 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		object.Name = t.name
 		err = p.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 		switch {
-		case apierrors.IsNotFound(err):
-		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err):
+		case persist.Gone(err):
+		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err) && !persist.Denied(err):
 			// Marked, but not converted by webhook, or by that of another core: the tests of the patch fail then.
 			ctrl.LoggerFrom(ctx).
 				Info("A CRD with the annotation is not converted by a webhook of this core", "crd", t.name, "annotation", Annotation)

@@ -3,12 +3,17 @@ package certificates
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/contracts/version"
 )
@@ -74,4 +79,37 @@ func TestWhoseWebhooks(t *testing.T) {
 	ofCRD, err := p.operations(t.Context(), target{kind: version.CRDKind.Kind, beside: "team-a"}, []byte("authority"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ofCRD).To(ContainElement(operation{"test", "/spec/conversion/webhook/clientConfig/service/namespace", "team-a"}))
+}
+
+// TestAPublicationThatIsNotWritten: a CRD that is gone, or that no webhook of this core converts, needs none; what a webhook denies is
+// missing there, whatever code it gives.
+func TestAPublicationThatIsNotWritten(t *testing.T) {
+	const denied = `admission webhook "x.example.com" denied the request: no`
+	answer := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
+	}
+	for name, test := range map[string]struct {
+		answer error
+		failed bool
+	}{
+		"gone":                  {answer(http.StatusNotFound, metav1.StatusReasonNotFound, "x not found"), false},
+		"not converted by it":   {answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "the server rejected our request"), false},
+		"a denial as not found": {answer(http.StatusNotFound, "", denied), true},
+		"a denial as invalid":   {answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, denied), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			server := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return test.answer
+				},
+			})
+			_, err := publisher{client: server}.publish(t.Context(), []target{{kind: version.CRDKind.Kind, name: "x"}}, []byte("authority"))
+			if !test.failed {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring("denied the request")))
+		})
+	}
 }
