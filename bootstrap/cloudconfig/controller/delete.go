@@ -187,5 +187,5 @@ func (r *Reconciler) deleteDataSecret(ctx context.Context, s *scope) outcome.Out
 	}
 	uid := secret.UID
 	err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &uid})
-	return outcome.FromError(errors.Wrapf(client.IgnoreNotFound(err), "deleting Secret %s", secret.Name))
+	return outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "deleting Secret %s", secret.Name))
 }

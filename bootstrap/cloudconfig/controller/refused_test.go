@@ -233,3 +233,22 @@ func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 		})
 	}
 }
+
+// User data that a webhook of the management cluster keeps is there, whatever code it gives: the CloudConfig stays as long.
+func TestUserDataThatMayNotBeDeleted(t *testing.T) {
+	f := running(t)
+	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.home = interceptor.NewClient(admin, interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
+			return deniedByWebhook(404, "")(obj)
+		},
+	})
+	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
+	_, err = f.try()
+	f.Expect(err).To(MatchError(ContainSubstring("denied the request")))
+	f.Expect(f.dataSecret()).NotTo(BeNil())
+	f.home = f.client
+	f.reconcile()
+	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Satisfy(apierrors.IsNotFound))
+}
