@@ -145,7 +145,8 @@ var targets = []target{
 	{
 		dir:   "bootstrap/cloudconfig/controller",
 		files: []string{"conditions.go", "conditions_join.go"},
-		tests: "^Test(Conditions|Explain|Deadlines|ConditionsOfAnEarlierTurnAreKept|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
+		tests: "^Test(Conditions|Explain|Deadlines|AFinalizerThatCannotBeWritten|WhatTheStatusIsAbout|ConditionsOfAnEarlierTurnAreKept|" +
+			"NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
 	},
 	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
 	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},

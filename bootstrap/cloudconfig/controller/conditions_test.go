@@ -71,20 +71,62 @@ func TestConditions(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	for want, err := range map[string]error{
-		bootstrapv1.ForeignObjectReason:   errors.Wrap(&nodeaccess.ForeignError{Kind: "Role", Name: "x"}, "wrapped"),
-		bootstrapv1.TargetForbiddenReason: errors.Wrap(apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")), "wrapped"),
-		bootstrapv1.InternalErrorReason:   errors.New("something"),
+	denial := &apierrors.StatusError{ErrStatus: metav1.Status{Message: `admission webhook "w" denied the request: no`}}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"an object of another": {errors.Wrap(&nodeaccess.ForeignError{Kind: "Role", Name: "x"}, "wrapped"), bootstrapv1.ForeignObjectReason},
+		"a permission":         {errors.Wrap(apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")), "wrapped"), bootstrapv1.TargetForbiddenReason},
+		"a policy":             {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), bootstrapv1.TargetForbiddenReason},
+		"a webhook":            {errors.Wrap(denial, "wrapped"), bootstrapv1.TargetForbiddenReason},
+		"another error":        {errors.New("something"), bootstrapv1.InternalErrorReason},
 	} {
-		s := &scope{}
-		s.explain(err)
-		if s.wait == nil || s.wait.reason != want {
-			t.Errorf("%v is explained as %+v", err, s.wait)
-		}
+		g, s := NewWithT(t), &scope{}
+		s.explain(test.err)
+		g.Expect(s.wait).NotTo(BeNil(), name)
+		g.Expect(s.wait.reason).To(Equal(test.want), name)
+		g.Expect(s.wait.message).To(HavePrefix(test.err.Error()), name)
+		s.explain(errors.New("another"))
+		g.Expect(s.wait.reason).To(Equal(test.want), "what a step has said itself stays")
 	}
-	s := &scope{}
-	if s.explain(nil); s.wait != nil {
-		t.Error("no error needs no explanation")
+	g, s := NewWithT(t), &scope{}
+	s.explain(nil)
+	g.Expect(s.wait).To(BeNil(), "no error needs no explanation")
+}
+
+// TestAFinalizerThatCannotBeWritten is no fault of the target cluster, whatever the error is.
+func TestAFinalizerThatCannotBeWritten(t *testing.T) {
+	g, s := NewWithT(t), &scope{}
+	g.Expect(s.ofFinalizer(nil)).To(Equal(outcome.Continue()))
+	g.Expect(s.wait).To(BeNil())
+	refused := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no"))
+	g.Expect(s.ofFinalizer(refused).Err()).To(MatchError(refused))
+	g.Expect(s.wait.reason).To(Equal(bootstrapv1.InternalErrorReason))
+}
+
+// TestWhatTheStatusIsAbout: the generation that was reconciled. While it is paused nothing else is observed.
+func TestWhatTheStatusIsAbout(t *testing.T) {
+	for annotation, want := range map[string][]string{
+		"other": {
+			bootstrapv1.PausedCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.NodeSecretSyncedCondition,
+			bootstrapv1.BootstrapTokenValidCondition, bootstrapv1.ReadyCondition,
+		},
+		clusterv1.PausedAnnotation: {bootstrapv1.PausedCondition},
+	} {
+		g := NewWithT(t)
+		config := &bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Generation: 7, Annotations: map[string]string{annotation: ""}}}
+		s := &scope{Base: base(config), machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine"}}}
+		s.setStatus()
+		g.Expect(config.Status.ObservedGeneration).To(BeEquivalentTo(7))
+		var kinds []string
+		for _, c := range config.Status.Conditions {
+			g.Expect(c.ObservedGeneration).To(BeEquivalentTo(7))
+			kinds = append(kinds, c.Type)
+		}
+		g.Expect(kinds).To(ConsistOf(want))
+		paused := annotation == clusterv1.PausedAnnotation
+		g.Expect(meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.PausedCondition)).To(Equal(paused))
 	}
 }
 
