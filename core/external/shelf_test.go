@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
@@ -32,8 +34,10 @@ const group = "standin.example.com"
 // definitionReader has definitions. It holds back or refuses reads of their specs.
 type definitionReader struct {
 	client.Client
-	mutex  sync.Mutex
-	crds   map[string]*unstructured.Unstructured
+	mutex sync.Mutex
+	crds  map[string]*unstructured.Unstructured
+	// shown are those that a cache shows of their metadata; nil are the same.
+	shown  map[string]*unstructured.Unstructured
 	hold   map[string]chan struct{}
 	refuse map[string]error
 	reads  atomic.Int32
@@ -52,6 +56,9 @@ func (r *definitionReader) Get(ctx context.Context, key client.ObjectKey, obj cl
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	crd := r.crds[key.Name]
+	if !isWhole && r.shown != nil {
+		crd = r.shown[key.Name]
+	}
 	if crd == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "customresourcedefinitions"}, key.Name)
 	}
@@ -85,6 +92,21 @@ func (r *definitionReader) define(name string, crd *unstructured.Unstructured) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.crds[name] = crd
+}
+
+// defined is a definition; nil when there is none.
+func (r *definitionReader) defined(name string) *unstructured.Unstructured {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.crds[name]
+}
+
+// shows has the cache show a definition as it is, and returns what it has shown and what it does now.
+func (r *definitionReader) shows(name string) (before, after *unstructured.Unstructured) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	before, r.shown[name] = r.shown[name], r.crds[name]
+	return before, r.shown[name]
 }
 
 // holds has reads of a definition wait until the returned function is called.
@@ -178,12 +200,17 @@ func newUnmappedShelf(ctx context.Context, g *WithT) *shelf {
 		clock:  clocktesting.NewFakeClock(time.Now()),
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()),
 	}
-	w.informers = external.NewInformers(&version.Resolver{Reader: w.reader}, w.cache, w.reader, w.mapper)
-	w.informers.Clock = w.clock
-	w.kinds = &external.Kinds{Informers: w.informers, Clock: w.clock}
-	toWaiter := func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{waiter} }
-	g.Expect(w.kinds.Bind(startedController{ctx: ctx, queue: w.queue}, handler.EnqueueRequestsFromMapFunc(toWaiter))).To(Succeed())
+	w.use(w.cache, w.clock)
 	return w
+}
+
+// use begins again with another cache and another time.
+func (w *shelf) use(c cache.Cache, clock clock.Clock) {
+	w.informers = external.NewInformers(&version.Resolver{Reader: w.reader}, c, w.reader, w.mapper)
+	w.informers.Clock = clock
+	w.kinds = &external.Kinds{Informers: w.informers, Clock: clock}
+	toWaiter := func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{waiter} }
+	w.Expect(w.kinds.Bind(startedController{ctx: w.ctx, queue: w.queue}, handler.EnqueueRequestsFromMapFunc(toWaiter))).To(Succeed())
 }
 
 var waiter = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "waiter"}}
