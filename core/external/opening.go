@@ -16,6 +16,9 @@ import (
 // minReopen and maxReopen bound the pause after an attempt to examine a definition that failed. It doubles.
 const minReopen, maxReopen = time.Second, time.Minute
 
+// errUnanswered is why a definition could not be examined while no attempt has ended.
+var errUnanswered = errors.New("the API server has not answered about its CustomResourceDefinition, or about the resources of its group")
+
 // opening examines the definition of a kind, and begins to read its objects if there is no informer that can be kept. There is one at a
 // time for each kind. All fields but of and waiters are set once; the Informers' mutex protects those and what follows.
 type opening struct {
@@ -59,7 +62,11 @@ func (o *opening) aim(resolved version.Resolved) {
 
 // notSynced is the error for who needs the objects of the kind; the mutex is held.
 func (o *opening) notSynced() error {
-	return &NotSyncedError{Kind: o.of.GVK, Overdue: o.overdue, Cause: o.failure}
+	cause := o.failure
+	if cause == nil {
+		cause = errUnanswered
+	}
+	return &NotSyncedError{Kind: o.of.GVK, Overdue: o.overdue, Cause: cause}
 }
 
 // examine makes attempts until one succeeds or nothing is to be examined any more.
@@ -86,7 +93,7 @@ func (i *Informers) examine(ctx context.Context, o *opening) {
 			last, pause = of, minReopen
 		}
 		begun, err := i.attempt(attempt, of, kept)
-		if i.conclude(ctx, o, of, begun, err) {
+		if i.conclude(attempt, o, of, begun, err) {
 			cancel()
 			return
 		}
@@ -137,10 +144,11 @@ func (i *Informers) conclude(ctx context.Context, o *opening, of version.Resolve
 			i.end(ctx, o.gk)
 		}
 	case err != nil:
+		// An attempt that was left off has not failed.
 		if ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "The definition of a kind could not be examined; this is tried again", "kind", of.GVK)
+			o.failure = err
 		}
-		o.failure = err
 		return false
 	case begun != nil:
 		life, end := context.WithCancel(context.Background())
