@@ -78,6 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineDeployment %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, deployment) {
+		// It is another core's now. Should it come back, what that one has done is not known here.
+		r.forget(deployment.UID)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(deployment); wait > 0 {
