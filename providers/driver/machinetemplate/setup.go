@@ -5,7 +5,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/manager"
@@ -29,9 +28,4 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(manager.ControllerOptions[reconcile.Request](workers))
 	err := r.Identities.Watch(b, users).Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
-}
-
-// changes are the events of templates that matter: changes by others, and those of --sync-period, which call nothing once a size is known.
-func changes() predicate.Predicate {
-	return predicate.Or(predicates.Resyncs(), predicates.Changes[client.Object](predicates.NotOnlyStatus))
 }
