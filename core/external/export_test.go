@@ -18,3 +18,6 @@ func (i *Informers) Openings() int {
 
 // ServedBy are the versions that a definition serves.
 func ServedBy(crd *unstructured.Unstructured) []string { return servedBy(crd) }
+
+// MinReopen is the pause after the first attempt to examine a definition that failed.
+const MinReopen = minReopen

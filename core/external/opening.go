@@ -13,8 +13,9 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// minReopen and maxReopen bound the pause after an attempt to examine a definition that failed. It doubles.
-const minReopen, maxReopen = time.Second, time.Minute
+// minReopen and maxReopen bound the pause after an attempt to examine a definition that failed. It doubles. The first one is short: a kind
+// that was installed a moment ago may be missing from discovery.
+const minReopen, maxReopen = 200 * time.Millisecond, time.Minute
 
 // errUnanswered is why a definition could not be examined while no attempt has ended.
 var errUnanswered = errors.New("the API server has not answered about its CustomResourceDefinition, or about the resources of its group")
@@ -154,7 +155,7 @@ func (i *Informers) conclude(ctx context.Context, o *opening, of version.Resolve
 		life, end := context.WithCancel(context.Background())
 		i.kinds[o.gk] = &informer{Informer: begun, gvk: of.GVK, of: of, life: life, end: end}
 	default:
-		// What was read while the definition was examined may be gone by.
+		// What callers have read meanwhile was right.
 		found.of = of
 		clear(o.waiters)
 	}
