@@ -39,6 +39,9 @@ func TestEachChange(t *testing.T) {
 	spec := func(value any) *unstructured.Unstructured {
 		return with(func(obj *unstructured.Unstructured) { obj.Object["spec"] = value })
 	}
+	template := func() *unstructured.Unstructured {
+		return with(func(obj *unstructured.Unstructured) { obj.SetKind("ThingTemplate") })
+	}
 	ready := condition("Ready", "False", "R", "m")
 	for name, test := range map[string]struct {
 		before, after *unstructured.Unstructured
@@ -55,6 +58,8 @@ func TestEachChange(t *testing.T) {
 		"preflight checks":           {object(nil), annotated(clusterv1.MachineSetSkipPreflightChecksAnnotation), true},
 		"another annotation":         {object(nil), annotated("own"), false},
 		"generation":                 {object(nil), with(func(obj *unstructured.Unstructured) { obj.SetGeneration(2) }), false},
+		"a value":                    {object(map[string]any{"ready": false}), object(map[string]any{"ready": true}), true},
+		"nothing of a template":      {template(), template(), false},
 		"a field without a value":    {object(map[string]any{}), object(map[string]any{"ready": nil}), true},
 		"a value of another type":    {spec(map[string]any{}), spec("text"), true},
 		"a condition appears":        {object(nil), ready, true},

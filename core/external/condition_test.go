@@ -76,6 +76,7 @@ func TestWhatIsSaidOfAnObjectThatCannotBeUsed(t *testing.T) {
 			got := external.UnusableCondition("InfrastructureReady", ref, test.err)
 			g.Expect([]string{got.Type, string(got.Status), got.Reason}).To(Equal([]string{"InfrastructureReady", string(test.status), test.reason}))
 			g.Expect(got.Message).To(ContainSubstring(test.message))
+			g.Expect(strings.Contains(got.Message, "cannot be read or owned")).To(Equal(!test.expected))
 			g.Expect(external.UnusableCondition("InfrastructureReady", ref, err).Reason).To(Equal(test.reason), "also when it is wrapped")
 			g.Expect(external.Expected(err)).To(Equal(test.expected))
 			g.Expect(external.NotSynced(err)).To(Equal(test.notSynced))

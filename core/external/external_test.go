@@ -95,6 +95,8 @@ func TestOwn(t *testing.T) {
 		Controller: ptr.To(true),
 	}
 	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "other", Controller: ptr.To(true)}
+	cluster := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: "cluster"}
+	namesake := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MachineSet", Name: "s", UID: "namesake"}
 	user := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "User", Name: "x", UID: "user"}
 	mine := *metav1.NewControllerRef(machine, gvk)
 	tests := []struct {
@@ -106,6 +108,8 @@ func TestOwn(t *testing.T) {
 		{"without an owner", nil, []string{"machine"}, false},
 		{"its MachineSet's", []metav1.OwnerReference{set}, []string{"machine"}, false},
 		{"with a second owner", []metav1.OwnerReference{user}, []string{"user", "machine"}, false},
+		{"with a Cluster as an owner", []metav1.OwnerReference{cluster}, []string{"cluster", "machine"}, false},
+		{"with a MachineSet of another group", []metav1.OwnerReference{namesake}, []string{"namesake", "machine"}, false},
 		{"already owned", []metav1.OwnerReference{mine}, []string{"machine"}, false},
 		{"another's", []metav1.OwnerReference{other}, nil, true},
 		{"another MachineSet's", []metav1.OwnerReference{otherSet}, nil, true},

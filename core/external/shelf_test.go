@@ -2,6 +2,7 @@ package external_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,9 @@ type definitionReader struct {
 	shown  map[string]*unstructured.Unstructured
 	hold   map[string]chan struct{}
 	refuse map[string]error
+	// during is what happens while the next read of a spec is answered, and broken the error of reads of metadata.
+	during func()
+	broken error
 	reads  atomic.Int32
 }
 
@@ -59,6 +63,9 @@ func (r *definitionReader) Get(ctx context.Context, key client.ObjectKey, obj cl
 	if !isWhole && r.shown != nil {
 		crd = r.shown[key.Name]
 	}
+	if !isWhole && r.broken != nil {
+		return r.broken
+	}
 	if crd == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "customresourcedefinitions"}, key.Name)
 	}
@@ -76,8 +83,12 @@ func (r *definitionReader) Get(ctx context.Context, key client.ObjectKey, obj cl
 func (r *definitionReader) answer(ctx context.Context, crd string) error {
 	r.reads.Add(1)
 	r.mutex.Lock()
-	hold, refuse := r.hold[crd], r.refuse[crd]
+	hold, refuse, during := r.hold[crd], r.refuse[crd], r.during
+	r.during = nil
 	r.mutex.Unlock()
+	if during != nil {
+		during()
+	}
 	if hold != nil {
 		select {
 		case <-hold:
@@ -123,6 +134,20 @@ func (r *definitionReader) holds(crd string) (release func()) {
 	}
 }
 
+// breaks has reads of metadata fail; nil lets them succeed.
+func (r *definitionReader) breaks(err error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.broken = err
+}
+
+// changes has that happen while the next read of a spec is answered.
+func (r *definitionReader) changes(during func()) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.during = during
+}
+
 // refuses has reads of a definition fail; nil lets them succeed.
 func (r *definitionReader) refuses(crd string, err error) {
 	r.mutex.Lock()
@@ -134,11 +159,13 @@ func (r *definitionReader) refuses(crd string, err error) {
 type slowMapper struct {
 	meta.RESTMapper
 	things chan struct{}
+	err    error
 }
 
 func (m slowMapper) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
 	if kind.Kind == "Thing" {
 		<-m.things
+		return &meta.RESTMapping{}, m.err
 	}
 	return &meta.RESTMapping{}, nil
 }
@@ -156,10 +183,14 @@ type shelf struct {
 	informers *external.Informers
 }
 
+// definition has those versions that it serves, and two more that it does not.
 func definition(kind, crd string, generation int64, label string, serves ...string) *unstructured.Unstructured {
-	var versions []any
+	versions := []any{map[string]any{"name": "v0", "served": false}}
 	for _, name := range serves {
 		versions = append(versions, map[string]any{"name": name, "served": true})
+	}
+	if !slices.Contains(serves, "v2") {
+		versions = append(versions, map[string]any{"name": "v2", "served": false})
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": versions}}}
 	obj.SetGroupVersionKind(version.CRDKind)
@@ -229,10 +260,11 @@ func (w *shelf) define(crd *unstructured.Unstructured) {
 
 // drained empties the queue and returns whether the waiter was in it.
 func (w *shelf) drained() bool {
-	was := w.queue.Len() > 0
+	was := false
 	for w.queue.Len() > 0 {
 		request, _ := w.queue.Get()
 		w.queue.Done(request)
+		was = true
 	}
 	return was
 }

@@ -111,7 +111,7 @@ func (s *simulation) change() {
 		return
 	}
 	serves := [][]string{{"v1"}, {"v2"}, {"v1", "v2"}}[s.random.IntN(3)]
-	label := []string{"v1", "v2"}[s.random.IntN(2)]
+	label := []string{"v1", "v1", "v2", "v2", ""}[s.random.IntN(5)]
 	switch {
 	case current == nil || s.random.IntN(4) == 0:
 		s.uid, s.generation = s.uid+1, 1
@@ -156,6 +156,8 @@ func (s *simulation) reconcile() {
 		s.saw = object.GroupVersionKind().Version
 	case external.NotServed(err):
 		s.saw = "not served"
+	case noContract(err):
+		s.saw = "no contract"
 	case external.NotInstalled(err):
 		s.saw = "not installed"
 	default:
@@ -205,6 +207,8 @@ func (s *simulation) wanted() string {
 		return readable[0]
 	case s.reader.defined(things) == nil:
 		return "not installed"
+	case s.reader.defined(things).GetLabels()[version.Label(version.V1Beta2)] == "":
+		return "no contract"
 	}
 	return "not served"
 }
