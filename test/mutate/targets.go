@@ -127,9 +127,12 @@ var targets = []target{
 		slow: "^TestWhatIsUnderWayIsBounded$",
 	},
 	{
-		dir:   "core/external",
-		files: []string{"changed.go", "condition.go", "informers.go", "kinds.go", "live.go", "own.go", "preconditions.go", "trim.go"},
-		tests: ".", server: true, slow: "^TestAKindThatComesAndGoes$",
+		dir: "core/external",
+		files: []string{
+			"changed.go", "condition.go", "informers.go", "kinds.go", "live.go", "opening.go", "own.go", "predicates.go", "requests.go",
+			"served.go", "trim.go",
+		},
+		tests: "^Test(A[nN].*|AD.*|AKindThatIs.*|AL.*|AM.*|Changed|D.*|EachChange|Gone|Live|Mirrored|Own|Re.*|Trim.*|W.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"awaited.go", "serving.go"},
