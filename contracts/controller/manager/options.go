@@ -218,6 +218,7 @@ func (o *Options) cacheOptions() cache.Options {
 
 // New returns a controller manager with health checks.
 func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
+	rc = answering(rc)
 	if settings.LeaderElection {
 		settings.LeaderElectionConfig = electing(rc, settings)
 	}
