@@ -68,7 +68,9 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 		}
 		return terminating
 	}).WithTimeout(time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(nodes))
-	w.g.Expect(connections.Load()).To(BeNumerically("<", nodes/2), "ten have room for all, and some more are opened when one is full")
+	// Three requests for each Node share them. Ten have room for all, but a request that finds none that is free dials, and on a busy
+	// processor many do before the first dial ends.
+	w.g.Expect(connections.Load()).To(BeNumerically("<", nodes), "connections are shared")
 	t.Logf("%d connections", connections.Load())
 	counts := w.requests.count()
 	w.g.Expect(counts).
