@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -116,7 +117,7 @@ func TestAnAPIServerThatHangs(t *testing.T) {
 					return
 				}
 				g.Expect(err).To(MatchError(test.err))
-				if test.err == context.DeadlineExceeded {
+				if errors.Is(test.err, context.DeadlineExceeded) {
 					g.Expect(err).To(MatchError(ContainSubstring("the API server sent nothing for 1m30s")))
 				}
 			})
