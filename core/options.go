@@ -116,7 +116,7 @@ func (o *options) addTargetFlags(flags *pflag.FlagSet) {
 func (o *options) addMachineFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
 	flags.DurationVar(&o.drainTimeout, "machine-drain-timeout", machine.DefaultDrainTimeout,
-		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 is for ever.")
+		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 means no limit.")
 	flags.BoolVar(&o.forceDetach, "machine-force-detach-volumes", false,
 		"Have a forced drain delete the VolumeAttachments of the Node before its machine is gone, as the Machine Controller Manager does. "+
 			"A volume may then be written to by two machines at once, which can destroy its data.")
@@ -208,7 +208,7 @@ func (o *options) complete() error {
 		return err
 	}
 	if o.health.CreationTimeout < 0 || o.health.HealthTimeout < 0 {
-		return errors.New("--machine-creation-timeout and --machine-health-timeout must not be negative; 0 is for ever")
+		return errors.New("--machine-creation-timeout and --machine-health-timeout must not be negative; 0 means no limit")
 	}
 	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
 		return errors.Wrap(err, "--target-kubeconfig")

@@ -87,6 +87,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, cluster) {
+		// It is another core's now. Should it come back, that one may have written the Secret.
+		r.kubeconfigs.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(cluster); wait > 0 {

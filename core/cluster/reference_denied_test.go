@@ -3,13 +3,18 @@ package cluster
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // TestADenialSaysWhyAnObjectCannotBeUsed, also where the webhook calls it a conflict; a race that was lost says nothing about the object.
@@ -46,4 +51,21 @@ func TestADenialSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 	}}
 	g.Expect(s.notDeleted(r, denied).Err()).To(MatchError(denied))
 	g.Expect(s.progress.message).To(ContainSubstring("denied the request: no"))
+}
+
+// TestNothingIsKeptOfAClusterOfAnotherCore: should it come back, its Secret may have been that core's to write meanwhile.
+func TestNothingIsKeptOfAClusterOfAnotherCore(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	theirs := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "c", Labels: map[string]string{clusterv1.WatchLabel: "theirs"},
+	}}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).Build(), WatchFilter: "ours"}
+	key := client.ObjectKeyFromObject(theirs)
+	r.kubeconfigs.remember(key, time.Time{})
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, known := r.kubeconfigs.at(key)
+	g.Expect(known).To(BeFalse())
 }

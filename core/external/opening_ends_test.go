@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/external"
 )
 
-// TestADefinitionThatChangesUnseen: what no reconcile has asked about since is examined as well, and who asks before the event is told what
+// TestADefinitionThatChangesUnseen: what no reconcile has asked about since is examined as well, and who asks before the event gets what
 // holds.
 func TestADefinitionThatChangesUnseen(t *testing.T) {
 	w := newShelf(t.Context(), NewWithT(t))

@@ -23,9 +23,9 @@ const (
 
 // Defaults is the policy for Machines that no MachineHealthCheck selects, as flags set it. With neither timeout there is none.
 type Defaults struct {
-	// CreationTimeout is how long a Machine may be without a Node; 0 is for ever.
+	// CreationTimeout is how long a Machine may be without a Node; 0 means no limit.
 	CreationTimeout time.Duration
-	// HealthTimeout is how long a Node may be gone, not Ready, or have one of NodeConditions; 0 is for ever.
+	// HealthTimeout is how long a Node may be gone, not Ready, or have one of NodeConditions; 0 means no limit.
 	HealthTimeout time.Duration
 	// NodeConditions are the types that must not be True.
 	NodeConditions []string

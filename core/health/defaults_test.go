@@ -35,7 +35,7 @@ func TestOfCheck(t *testing.T) {
 	g.Expect(got.NodeConditions).To(Equal([]Rule{{"Ready", "False", time.Minute}}))
 	g.Expect(got.MachineConditions).To(Equal([]Rule{{"X", "True", 5 * time.Second}}))
 	f := facts(nodeless(24 * time.Hour))
-	g.Expect(Judge(got, f).State).To(Equal(Pending), "0 is for ever")
+	g.Expect(Judge(got, f).State).To(Equal(Pending), "0 means no limit")
 	g.Expect(Judge(got, f).Next).To(BeZero())
 }
 

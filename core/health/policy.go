@@ -12,7 +12,7 @@ import (
 type Policy struct {
 	// Name is what messages call the policy, such as "MachineHealthCheck workers".
 	Name string
-	// NodeStartup is how long a Machine may be without a Node; 0 is for ever.
+	// NodeStartup is how long a Machine may be without a Node; 0 means no limit.
 	NodeStartup time.Duration
 	// NodeGone is how long the Node of a Machine may be deleted; nil is for ever, 0 not at all.
 	NodeGone *time.Duration

@@ -86,7 +86,9 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 	case external.Gone(err) && !persist.Denied(err):
 		return outcome.Continue()
 	case err != nil:
-		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
+		if !persist.LostRace(err) {
+			s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
+		}
 		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.Key()))
 	}
 	// The watch reports in a moment that the object is being deleted, or gone; a condition before that would change at once.

@@ -95,7 +95,7 @@ func TestVolumesTimeout(t *testing.T) {
 		"not begun":            {own: ptr.To[int32](1)},
 		"within":               {own: ptr.To[int32](60), since: 30 * time.Second},
 		"after":                {own: ptr.To[int32](60), since: time.Minute, want: true},
-		"0 is for ever":        {own: ptr.To[int32](0), since: 1000 * time.Hour},
+		"0 means no limit":     {own: ptr.To[int32](0), since: 1000 * time.Hour},
 		"unset, within":        {since: time.Hour},
 		"unset, after":         {since: 2 * time.Hour, want: true},
 		"unset, without limit": {flag: -1, since: 1000 * time.Hour},

@@ -28,7 +28,7 @@ func (s *scope) volumesExcluded() bool {
 }
 
 // volumesTimeout is how long volumes may take to be detached, not positive for ever. A Machine without a timeout
-// has that of the drain, where the Cluster API waits for ever; 0 is for ever with both.
+// has that of the drain, where the Cluster API waits for ever; 0 means no limit with both.
 func (s *scope) volumesTimeout() time.Duration {
 	if own := s.Object.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; own != nil {
 		return time.Duration(*own) * time.Second

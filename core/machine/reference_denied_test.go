@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
 	"millwright.dev/core/machines"
 )
 
@@ -70,6 +72,30 @@ func TestAPreservedMachineThatMayNotBeDeleted(t *testing.T) {
 			}
 			g.Expect(condition.Reason).To(Equal(PreservationEndedReason))
 			g.Expect(condition.Message).To(ContainSubstring(test.reports))
+		})
+	}
+}
+
+// TestAnObjectThatCannotBeDeletedIsReported with why; after a race that was lost it is only waited for.
+func TestAnObjectThatCannotBeDeletedIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		message string
+	}{
+		"lost race": {apierrors.NewConflict(schema.GroupResource{}, "m", nil), "Waiting"},
+		"denial":    {deniedAsConflict(), "Infra m cannot be deleted: a webhook denies it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			server, object := ofInfra(g)
+			r := &Reconciler{Client: interceptor.NewClient(server, interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
+			})}
+			s := leavingScope()
+			s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Infra", Name: "m"}
+			s.infrastructure.object, s.infrastructure.err = external.Object{Unstructured: object, Contract: version.V1Beta2}, nil
+			g.Expect(r.deleteInfrastructure(t.Context(), s).Err()).To(MatchError(test.err))
+			g.Expect(s.progress.message).To(HavePrefix(test.message))
 		})
 	}
 }

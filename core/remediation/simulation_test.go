@@ -11,7 +11,7 @@ import (
 // tracing is whether a seed is repeated.
 var tracing = os.Getenv("SEED") != "" && os.Getenv("SIMULATION_RUNS") == "1"
 
-// TestSimulation runs seeds, each of which is a scenario with other dice: as many as SIMULATION_RUNS says, from SEED on. One alone tells
+// TestSimulation runs seeds, each of which is a scenario with other dice: as many as SIMULATION_RUNS says, from SEED on. One alone logs
 // what happens.
 func TestSimulation(t *testing.T) {
 	runs, first, failed := uint64(seeds), uint64(0), 0

@@ -49,7 +49,7 @@ func TestStatesOfRequests(t *testing.T) {
 	}
 }
 
-// TestARefusedMachineIsWokenOnce for as long as its requests are refused, whichever they are; what it is told of is the latest.
+// TestARefusedMachineIsWokenOnce for as long as its requests are refused, whichever they are; the latest is reported.
 func TestARefusedMachineIsWokenOnce(t *testing.T) {
 	g, o, config := NewWithT(t), &Outcomes{}, client.ObjectKey{Namespace: "ns", Name: "config"}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

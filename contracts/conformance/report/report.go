@@ -35,7 +35,7 @@ type Report struct {
 	Filter string `json:"filter,omitempty"`
 	// Time is when the run began; empty where reports are stored and compared.
 	Time *metav1.Time `json:"time,omitempty"`
-	// Outcome is the verdict of all results.
+	// Outcome is that of all results.
 	Outcome Outcome `json:"outcome"`
 	// Summary counts the results.
 	Summary Summary `json:"summary"`

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// answerTimeout is for how long a request waits for the next bytes of its answer. API servers end a request themselves after a minute
-// (--request-timeout); what lies between may keep one for ever, and with it the worker that sent it.
+// answerTimeout is for how long a request waits for the next bytes of its answer. API servers end a request themselves, by
+// default after a minute (--request-timeout); what lies between may keep one for ever, and with it the worker that sent it.
 const answerTimeout = 90 * time.Second
 
 // answering returns a config whose requests end when there is no answer, or when it does not continue. Watches do not: their informers

@@ -20,7 +20,7 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// TestRacesThatAreLostWithoutEnd: the pauses grow, up to a bound, for that object alone, and begin anew after any other result.
+// TestRacesThatAreLostWithoutEnd: the pauses grow, up to a bound, for that object alone, and begin again after any other result.
 func TestRacesThatAreLostWithoutEnd(t *testing.T) {
 	g := NewWithT(t)
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))

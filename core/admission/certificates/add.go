@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/contracts/controller/rewatch"
 	"millwright.dev/contracts/version"
 )
 
@@ -81,7 +82,7 @@ func ownCache(mgr ctrl.Manager, s Settings) (cache.Cache, error) {
 	}
 	own, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ByObject: only,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: cache.TransformStripManagedFields(), NewInformer: rewatch.NewInformer,
 	})
 	return own, errors.Wrap(err, "creating the cache of the certificates")
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
 
 // retries are the delays between attempts at the start.
@@ -136,7 +138,7 @@ func (h *Holder) create(ctx context.Context) error {
 		Data:       c.data(),
 	}
 	err = h.client.Create(ctx, secret, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
+	if persist.NameTaken(err) {
 		err = h.live.Get(ctx, h.settings.Secret, secret)
 	}
 	if err != nil {
