@@ -23,7 +23,7 @@ var errDead = errors.New("this core is dead")
 
 // life is one process of the core, for its requests.
 type life struct {
-	// name is the user agent of its requests to target clusters. It distinguishes them from those of the previous process, some of which continue
+	// name is the user agent of its requests to targets. That distinguishes them from those of the previous process, some of which continue
 	// when their controllers do not end in time.
 	name  string
 	mutex sync.Mutex
