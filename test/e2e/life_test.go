@@ -25,7 +25,7 @@ func TestLife(t *testing.T) { life(sharedWorld(t, "life"), 3, 5) }
 
 func TestLifeWithTwoClusters(t *testing.T) {
 	booting.takeTurn(t)
-	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clusters: 2, Webhooks: true, LogDir: filepath.Join(suite.logs, "two-clusters")})
+	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clusters: 2, LogDir: filepath.Join(suite.logs, "two-clusters")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,10 @@ func startCAPA(t *testing.T) *capaWorld {
 	module, err := cores.ModuleDirectory(w.ctx, root, clouds.CAPATool)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.provider = clouds.CAPA(cores.Core{Name: clouds.NameCAPA, Version: version, Path: path}, module)
-	w.sandbox, err = sandbox.Start(w.ctx, sandbox.Options{LogDir: w.dir, Unbooted: true})
+	w.sandbox, err = sandbox.Start(w.ctx, sandbox.Options{
+		LogDir: w.dir, Unbooted: true,
+		WithoutWebhooks: true, // The test swaps the core, and upstream's does not serve them.
+	})
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(w.sandbox.Stop()).To(Succeed()) })
 	w.client = w.sandbox.Control.Client

@@ -76,7 +76,7 @@ func start(t *testing.T) *world {
 	l := &launcher{root: root, dir: dir, out: t.Output(), only: providers}
 	paths, err := l.build(ctx)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.sandbox, err = sandbox.Start(ctx, sandbox.Options{LogDir: dir, Webhooks: true})
+	w.sandbox, err = sandbox.Start(ctx, sandbox.Options{LogDir: dir})
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(w.sandbox.Stop()).To(Succeed()) })
 	w.client = w.sandbox.Control.Client

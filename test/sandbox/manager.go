@@ -99,7 +99,7 @@ func writeKubeconfig(home string, content []byte) (path string, err error) {
 // environment that a provider needs for its cloud.
 func (s *Sandbox) arguments(m *Manager) (args, environment []string) {
 	args = m.addresses()
-	if m.Name == "core" && s.options.Webhooks {
+	if m.Name == "core" && s.Webhooks() {
 		_, port, _ := strings.Cut(s.webhooks, ":")
 		args = append(args, "--webhook-port="+port)
 	}
@@ -143,7 +143,7 @@ func (s *Sandbox) startManagers(ctx context.Context) error {
 		}
 		s.logf("manager %q is ready, as ServiceAccount %s", m.Name, m.account)
 	}
-	if s.options.Webhooks {
+	if s.Webhooks() {
 		if err := await(ctx, "the certificate of the core's webhooks is trusted", managerTimeout, s.webhooksTrusted); err != nil {
 			return err
 		}

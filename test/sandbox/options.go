@@ -24,8 +24,9 @@ type Options struct {
 	// Unbooted lets instances run without booting: a stand-in joins their Nodes and runs their pods. It is for more
 	// machines than fit on one computer, as each that boots takes a kubelet of some 75 MB.
 	Unbooted bool
-	// Webhooks installs the core with its webhooks, which serve on loopback; without them when false.
-	Webhooks bool
+	// WithoutWebhooks installs the core without its webhooks. By default they serve on loopback, as in an ordinary installation. It is for
+	// tests that write while the core is down: the API server rejects such writes when the webhooks do not answer.
+	WithoutWebhooks bool
 	// InterruptionQueue has the AWS provider read the sandbox's Queue.
 	InterruptionQueue bool
 	// Bare starts only control planes and clouds, and leaves the rest to another tool, such as clusterctl: HostDeployments runs

@@ -23,14 +23,14 @@ const (
 
 // coreVariant is the manifest to install.
 func (o *Options) coreVariant() string {
-	if o.Webhooks {
-		return coreManifest
+	if o.WithoutWebhooks {
+		return coreManifestWithoutWebhooks
 	}
-	return coreManifestWithoutWebhooks
+	return coreManifest
 }
 
 // Webhooks reports whether the core has its webhooks.
-func (s *Sandbox) Webhooks() bool { return s.options.Webhooks }
+func (s *Sandbox) Webhooks() bool { return !s.options.WithoutWebhooks }
 
 // serveWebhooksOn has API servers find the core's webhooks by URL: no Service leads to a process on loopback.
 func serveWebhooksOn(address string, objects []*unstructured.Unstructured) error {
