@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,8 @@ func (s *scope) updatingCondition() metav1.Condition {
 }
 
 // setUpToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such
-// condition. The outcome is the moment from which on a rollout is asked for.
+// condition. The kubelet's version does not count: images bring kubelets of other patch versions than spec.version (EKS images have
+// a clock of their own), and no update that this core performs would change that. The outcome is the moment of the next rollout.
 func (s *scope) setUpToDateCondition() outcome.Outcome {
 	const conditionType = clusterv1.MachineUpToDateCondition
 	if s.machineSet == nil || s.machineDeployment == nil {
@@ -39,31 +39,8 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, strings.Join(because, ", ")))
 	case machines.Updating(s.Object):
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress"))
-	case s.kubeletBehind() != "":
-		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, s.kubeletBehind()))
 	default:
 		s.set(conditions.True(conditionType, clusterv1.MachineUpToDateReason, ""))
 	}
 	return deadline
-}
-
-// kubeletBehind describes that the kubelet is not of the version in the spec, "" when it is or when one
-// of the two is not known. A distribution's suffix to the version does not count unless the spec has one.
-func (s *scope) kubeletBehind() string {
-	if s.Object.Status.NodeInfo == nil {
-		return ""
-	}
-	want, have := normalized(s.Object.Spec.Version), normalized(s.Object.Status.NodeInfo.KubeletVersion)
-	if want == "" || have == "" || have == want || strings.HasPrefix(have, want+"-") || strings.HasPrefix(have, want+"+") {
-		return ""
-	}
-	return fmt.Sprintf("kubelet version %s, %s required", have, want)
-}
-
-// normalized is a version with the leading v that it may lack.
-func normalized(version string) string {
-	if version == "" || strings.HasPrefix(version, "v") {
-		return version
-	}
-	return "v" + version
 }

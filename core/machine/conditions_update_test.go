@@ -6,33 +6,27 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-func TestKubeletBehind(t *testing.T) {
-	tests := []struct {
-		name, want, have string
-		behind           bool
-	}{
-		{"the same", "v1.36.3", "v1.36.3", false},
-		{"without the v, as before admission", "1.36.3", "v1.36.3", false},
-		{"older", "v1.36.4", "v1.36.3", true},
-		{"a longer number", "v1.36.1", "v1.36.10", true},
-		{"a distribution's suffix", "v1.36.3", "v1.36.3-eks-5e0fdde", false},
-		{"build metadata", "v1.36.3", "v1.36.3+k3s1", false},
-		{"another suffix than asked for", "v1.36.3+k3s2", "v1.36.3+k3s1", true},
-		// Upstream's core never calls such a Machine up to date.
-		{"no version asked for", "", "v1.36.3", false},
-		{"not reported yet", "v1.36.3", "", false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+// The kubelet of an image may have any patch version. The Machine is up to date while its owner wants nothing else.
+func TestSetUpToDateCondition_KubeletOfAnotherVersion_IsUpToDate(t *testing.T) {
+	for _, kubelet := range []string{"v1.36.3", "v1.36.1", "v1.36.10", "v1.36.3-eks-5e0fdde", "v1.36.3+k3s1", "v1.37.0", ""} {
+		t.Run(kubelet, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &scope{Base: base{Object: &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: test.want}}}}
-			g.Expect(s.kubeletBehind()).To(BeEmpty(), "without a Node nothing is known")
-			s.Object.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: test.have}
-			g.Expect(s.kubeletBehind() != "").To(Equal(test.behind))
+			s := &scope{
+				Base: base{Now: noon, Object: &clusterv1.Machine{
+					Spec:   clusterv1.MachineSpec{Version: "v1.36.3"},
+					Status: clusterv1.MachineStatus{NodeInfo: &corev1.NodeSystemInfo{KubeletVersion: kubelet}},
+				}},
+				machineSet:        &clusterv1.MachineSet{},
+				machineDeployment: &clusterv1.MachineDeployment{},
+			}
+			s.setUpToDateCondition()
+			g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineUpToDateCondition)).To(
+				HaveField("Status", metav1.ConditionTrue))
 		})
 	}
 }

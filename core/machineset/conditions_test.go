@@ -70,8 +70,8 @@ func TestConditions(t *testing.T) {
 			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "In-place update in progress"},
 		"kubelet behind": {scope: scopeOf(1, Machine("a", func(m *clusterv1.Machine) {
-			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "kubelet version v1"))
-		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "kubelet version v1"},
+			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "In-place update"))
+		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "In-place update"},
 		"standalone, reported by a tool": {scope: scopeOf(1, Machine("a", func(m *clusterv1.Machine) {
 			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, "OldImage", "image of May"))
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "image of May"},

@@ -14,8 +14,8 @@ import (
 
 // upToDateCondition reports whether a Machine is what its owner wants by now. It follows from the templates: of
 // a set under a deployment, all Machines are outdated from the moment at which the deployment's template rolls,
-// without any of them having to be written first. What the templates do not show – that a Machine is being updated in
-// place, or that its kubelet does not have the version yet – is in the Machine's own condition.
+// without any of them having to be written first. What the templates do not show, that a Machine is being updated in
+// place, is in the Machine's own condition.
 func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
 	const kind = clusterv1.MachineUpToDateCondition
 	own := meta.FindStatusCondition(machine.Status.Conditions, kind)

@@ -59,9 +59,9 @@ func TestWhatFailsIsReported(t *testing.T) {
 			SetConditions(m, conditions.Unknown(clusterv1.MachineUpToDateCondition, "Asking", "no answer"))
 		})), nil, reported{clusterv1.MachineSetMachinesUpToDateCondition, "Unknown", "UpToDateUnknown", "* Machine a: no answer"}},
 		"kubelet behind, of a deployment": {with(scopeOf(1, Machine("a", func(m *clusterv1.Machine) {
-			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "kubelet version v1"))
+			SetConditions(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "In-place update"))
 		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), nil,
-			reported{clusterv1.MachineSetMachinesUpToDateCondition, "False", "NotUpToDate", "* Machine a: kubelet version v1"}},
+			reported{clusterv1.MachineSetMachinesUpToDateCondition, "False", "NotUpToDate", "* Machine a: In-place update"}},
 		"going":         {with(scopeOf(1, Machine("a")), goes), refused, reported{gone, "True", "Deleting", "Waiting for the deletion of 1 Machine: a\n" + line + refused.Error()}},
 		"going, slowly": {with(scopeOf(1, Machine("slow", slow)), goes), nil, reported{gone, "True", "Deleting", "Waiting for the deletion of 1 Machine: slow" + slowLine}},
 		"gone":          {with(scopeOf(1), goes), nil, reported{gone, "True", "Deleting", "All Machines are gone"}},
