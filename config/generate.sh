@@ -22,12 +22,15 @@ core_crds=config/core/crd/generated
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$gen" paths=sigs.k8s.io/cluster-api/api/core/v1beta1 paths=sigs.k8s.io/cluster-api/api/core/v1beta2 \
+  paths=sigs.k8s.io/cluster-api/api/ipam/v1alpha1 paths=sigs.k8s.io/cluster-api/api/ipam/v1beta1 \
+  paths=sigs.k8s.io/cluster-api/api/ipam/v1beta2 \
   crd:crdVersions=v1 output:crd:dir="$tmp"
 mkdir -p "$core_crds"
-for kind in clusters machines machinesets machinedeployments machinehealthchecks machinedrainrules machinepools; do
+for kind in {clusters,machines,machinesets,machinedeployments,machinehealthchecks,machinedrainrules,machinepools}.cluster.x-k8s.io \
+  {ipaddresses,ipaddressclaims}.ipam.cluster.x-k8s.io; do
+  file=${kind#*.}_${kind%%.*}.yaml
   # No timestamps move when nothing changed: builds that depend on the file stay cached.
-  cmp -s "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/cluster.x-k8s.io_$kind.yaml" ||
-    cp "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/"
+  cmp -s "$tmp/$file" "$core_crds/$file" || cp "$tmp/$file" "$core_crds/"
 done
 
 "$gen" rbac:roleName=millwright-system-core-manager paths=./core/... output:rbac:dir=config/core/rbac

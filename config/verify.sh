@@ -45,16 +45,16 @@ expect() { # number, pattern, file
   found=$(grep -cE -- "$2" "$3" || true)
   [ "$found" = "$1" ] || { echo "verify: $3 has '$2' $found times, not $1" >&2; exit 1; }
 }
-expect 7 '^    strategy: Webhook$' "$with"
-expect 7 '^    strategy: Webhook$' "$certmanager"
+expect 9 '^    strategy: Webhook$' "$with"
+expect 9 '^    strategy: Webhook$' "$certmanager"
 expect 0 'strategy: Webhook|WebhookConfiguration' "$without"
 expect 1 'webhook-port=0' "$without"
-expect 7 '^    served: false$' "$without"
+expect 11 '^    served: false$' "$without"
 expect 0 '^    served: false$' "$with"
 expect 1 '^      name: Reason$' <(sed -n '/^  name: machines.cluster.x-k8s.io$/,/^---$/p' "$with")
-expect 9 '^    webhooks.millwright.dev/trust-from:' "$with"
+expect 11 '^    webhooks.millwright.dev/trust-from:' "$with"
 expect 0 'webhooks.millwright.dev/trust-from' "$certmanager"
-expect 9 '^    cert-manager.io/inject-ca-from:' "$certmanager"
+expect 11 '^    cert-manager.io/inject-ca-from:' "$certmanager"
 # A directive for a linter that is off hides nothing today and a finding tomorrow.
 enabled=$(sed -n '/^  enable:$/,/^  settings:$/s/^  - //p' .golangci.yml | sort)
 off=$(git grep -hoE '//nolint:[a-z,]+' -- '*.go' | cut -d: -f2 | tr , '\n' | sort -u | comm -23 - <(echo "$enabled"))

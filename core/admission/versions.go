@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // It is served as long as upstream serves it.
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1alpha1 "sigs.k8s.io/cluster-api/api/ipam/v1alpha1" //nolint:staticcheck // It is served as long as upstream serves it.
+	ipamv1beta1 "sigs.k8s.io/cluster-api/api/ipam/v1beta1"   //nolint:staticcheck // It is served as long as upstream serves it.
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 
 	"millwright.dev/contracts/version"
 )
@@ -23,6 +26,9 @@ func CRDs() []string {
 	} {
 		names = append(names, version.CRDName(clusterv1.GroupVersion.WithKind(kind).GroupKind()))
 	}
+	for _, kind := range []string{"IPAddress", "IPAddressClaim"} {
+		names = append(names, version.CRDName(ipamv1.GroupVersion.WithKind(kind).GroupKind()))
+	}
 	return names
 }
 
@@ -31,7 +37,14 @@ type APIVersions func(ctx context.Context, kind schema.GroupKind) (string, error
 
 // AddToScheme adds what the conversion needs beside the stored API version.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Wrap(clusterv1beta1.AddToScheme(scheme), "adding the kinds of v1beta1")
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1beta1.AddToScheme, ipamv1alpha1.AddToScheme, ipamv1beta1.AddToScheme, ipamv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return errors.Wrap(err, "adding the kinds that are converted")
+		}
+	}
+	return nil
 }
 
 // Resolve answers from the labels of CRDs. A reference of v1beta2 names no version and one of v1beta1 must; where the

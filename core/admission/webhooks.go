@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	capiconversion "sigs.k8s.io/cluster-api/core/webhooks/conversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,9 @@ func Register(mgr ctrl.Manager, versions APIVersions) error {
 		}.register,
 		// For providers that watch the kind, in either version. The core has nothing else to do with it.
 		webhook[*clusterv1.MachinePool]{hub: &clusterv1.MachinePool{}, converter: capiconversion.MachinePool}.register,
+		// For providers that claim addresses and those that fulfil the claims. config/core/base/ipam.yaml validates both kinds.
+		webhook[*ipamv1.IPAddress]{hub: &ipamv1.IPAddress{}, converter: capiconversion.IPAddress}.register,
+		webhook[*ipamv1.IPAddressClaim]{hub: &ipamv1.IPAddressClaim{}, converter: capiconversion.IPAddressClaim}.register,
 	} {
 		if err := add(mgr); err != nil {
 			return err

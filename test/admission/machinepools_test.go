@@ -41,7 +41,18 @@ func TestMachinePoolsAreKnownAndRefused(t *testing.T) {
 	g.Expect(old.Items[0].Spec.ClusterName).To(Equal("c"))
 	g.Expect(live.DeleteAllOf(t.Context(), &clusterv1.MachinePool{}, client.InNamespace(ns))).To(Succeed())
 
-	content, err := os.ReadFile(filepath.Join(testenv.Root(), "config/core/base/machinepools.yaml"))
+	installPolicy(t, "config/core/base/machinepools.yaml")
+	// The API server takes a moment to learn of a policy.
+	g.Eventually(func() error {
+		return live.Create(t.Context(), pool(), client.DryRunAll)
+	}).WithTimeout(timeout).WithPolling(200 * time.Millisecond).Should(MatchError(ContainSubstring("use a MachineDeployment")))
+}
+
+// installPolicy installs the ValidatingAdmissionPolicy of a manifest, with its binding, until the test ends.
+func installPolicy(t *testing.T, file string) {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join(testenv.Root(), file))
 	g.Expect(err).NotTo(HaveOccurred())
 	documents := strings.Split(string(content), "---\n")
 	policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
@@ -51,8 +62,4 @@ func TestMachinePoolsAreKnownAndRefused(t *testing.T) {
 		g.Expect(live.Create(t.Context(), object)).To(Succeed())
 		t.Cleanup(func() { _ = live.Delete(context.WithoutCancel(t.Context()), object) })
 	}
-	// The API server takes a moment to learn of a policy.
-	g.Eventually(func() error {
-		return live.Create(t.Context(), pool(), client.DryRunAll)
-	}).WithTimeout(timeout).WithPolling(200 * time.Millisecond).Should(MatchError(ContainSubstring("use a MachineDeployment")))
 }

@@ -3,6 +3,7 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/pkg/errors"
@@ -27,15 +28,18 @@ const (
 	webhookSecret = "millwright-core-webhook-certificate"
 )
 
-// coreCRDs are the CRDs that the core converts.
-var coreCRDs = []string{
-	"clusters",
-	"machines",
-	"machinesets",
-	"machinedeployments",
-	"machinehealthchecks",
-	"machinedrainrules",
-	"machinepools",
+// convertedCRDs are the CRDs that the core converts, by the manifest with the patch that turns the conversion on.
+var convertedCRDs = map[string][]string{
+	"crd_conversion.yaml": {
+		"clusters.cluster.x-k8s.io",
+		"machines.cluster.x-k8s.io",
+		"machinesets.cluster.x-k8s.io",
+		"machinedeployments.cluster.x-k8s.io",
+		"machinehealthchecks.cluster.x-k8s.io",
+		"machinedrainrules.cluster.x-k8s.io",
+		"machinepools.cluster.x-k8s.io",
+	},
+	"ipam_conversion.yaml": {"ipaddresses.ipam.cluster.x-k8s.io", "ipaddressclaims.ipam.cluster.x-k8s.io"},
 }
 
 // InstallWebhooks installs the core's webhooks as its manifests say, except for their address: a port of this
@@ -67,20 +71,26 @@ func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
 			return errors.Wrapf(err, "creating %s", object.GetName())
 		}
 	}
-	var patch []map[string]any
-	if err := readYAML("crd_conversion.yaml", port, &patch); err != nil {
-		return err
+	for file, names := range convertedCRDs {
+		var patch []map[string]any
+		if err := readYAML(file, port, &patch); err != nil {
+			return err
+		}
+		content, err := json.Marshal(patch)
+		if err != nil {
+			return errors.Wrap(err, "encoding the patch of CRDs")
+		}
+		if err := patchCRDs(ctx, c, names, content); err != nil {
+			return err
+		}
 	}
-	content, err := yaml.Marshal(patch)
-	if err != nil {
-		return errors.Wrap(err, "encoding the patch of CRDs")
-	}
-	if content, err = yaml.YAMLToJSON(content); err != nil {
-		return errors.Wrap(err, "encoding the patch of CRDs")
-	}
-	for _, name := range coreCRDs {
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + ".cluster.x-k8s.io"}}
-		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, content)); err != nil {
+	return nil
+}
+
+func patchCRDs(ctx context.Context, c client.Client, names []string, patch []byte) error {
+	for _, name := range names {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 			return errors.Wrapf(err, "patching %s", crd.Name)
 		}
 	}
@@ -105,10 +115,9 @@ func (e *Env) RemoveWebhooks(ctx context.Context) error {
 	}
 	const patch = `[{"op":"replace","path":"/spec/versions/0/served","value":false},` +
 		`{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
-	for _, name := range coreCRDs {
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + ".cluster.x-k8s.io"}}
-		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
-			return errors.Wrapf(err, "patching %s", crd.Name)
+	for _, names := range convertedCRDs {
+		if err := patchCRDs(ctx, c, names, []byte(patch)); err != nil {
+			return err
 		}
 	}
 	return nil
