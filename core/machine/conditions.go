@@ -63,8 +63,9 @@ func (s *scope) setConditions() outcome.Outcome {
 	deadline := s.setNodeConditions()
 	s.set(s.deletingCondition())
 	s.set(s.preservedCondition())
-	s.set(s.updatingCondition())
-	deadline = deadline.And(s.setUpToDateCondition())
+	updating, overdue := s.updatingCondition()
+	s.set(updating)
+	deadline = deadline.And(overdue).And(s.setUpToDateCondition())
 	s.set(s.withRefusal(s.readyCondition()))
 	return deadline.And(s.setAvailableCondition())
 }

@@ -1,24 +1,51 @@
 package machine
 
 import (
+	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
 )
 
+// inPlaceUpdateGrace is how long the hook UpdateMachine may be pending before the Machine reports that nothing will answer it.
+const inPlaceUpdateGrace = time.Minute
+
 // updatingCondition derives Updating: whether the machine is being updated in place. The core does not do that by itself: who does
-// sets an annotation for the time (docs/decisions/0006).
-func (s *scope) updatingCondition() metav1.Condition {
+// sets an annotation for the time (docs/decisions/0006). An owner with Cluster API's feature gate InPlaceUpdates waits for the core to
+// call the hook UpdateMachine; after a minute the condition says that this core does not. The outcome is that moment.
+func (s *scope) updatingCondition() (metav1.Condition, outcome.Outcome) {
 	if !machines.Updating(s.Object) {
-		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
+		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, ""), outcome.Continue()
 	}
-	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
+	updating := conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
 		"In-place update in progress; the updater ends it by removing the annotation "+clusterv1.UpdateInProgressAnnotation)
+	if !updateHookPending(s.Object) {
+		return updating, outcome.Continue()
+	}
+	rest := inPlaceUpdateGrace
+	if before := meta.FindStatusCondition(s.Object.Status.Conditions, updating.Type); before != nil && before.Status == metav1.ConditionTrue {
+		rest -= s.Now.Sub(before.LastTransitionTime.Time)
+	}
+	if rest > 0 {
+		return updating, outcome.ContinueAfter(rest)
+	}
+	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdateFailedReason,
+		"This core performs no in-place updates, and the hook UpdateMachine is pending: turn off the feature gate InPlaceUpdates "+
+			"of the Machine's owner, then remove the annotations "+clusterv1.UpdateInProgressAnnotation+" and "+
+			runtimev1.PendingHooksAnnotation+" or delete the Machine to replace it"), outcome.Continue()
+}
+
+// updateHookPending reports whether the owner waits for the core to call the hook UpdateMachine.
+func updateHookPending(machine *clusterv1.Machine) bool {
+	return slices.Contains(strings.Split(machine.Annotations[runtimev1.PendingHooksAnnotation], ","), "UpdateMachine")
 }
 
 // setUpToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such

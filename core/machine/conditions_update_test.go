@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
 // The kubelet of an image may have any patch version. The Machine is up to date while its owner wants nothing else.
@@ -27,6 +28,43 @@ func TestSetUpToDateCondition_KubeletOfAnotherVersion_IsUpToDate(t *testing.T) {
 			s.setUpToDateCondition()
 			g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineUpToDateCondition)).To(
 				HaveField("Status", metav1.ConditionTrue))
+		})
+	}
+}
+
+// The kubeadm control plane with the feature gate InPlaceUpdates waits for the core to call the hook UpdateMachine. After a minute
+// the condition says that this core does not, instead of waiting in silence. An updater of its own sets no pending hook.
+func TestUpdatingCondition_HookPendingForAMinute_ReportsThatNothingUpdates(t *testing.T) {
+	tests := map[string]struct {
+		hooks  string
+		since  time.Duration // since Updating has been True; 0 if it is not yet
+		reason string
+		after  time.Duration
+	}{
+		"another updater":              {"", time.Hour, clusterv1.MachineInPlaceUpdatingReason, 0},
+		"another hook":                 {"BeforeClusterUpgrade", time.Hour, clusterv1.MachineInPlaceUpdatingReason, 0},
+		"asked for a moment ago":       {"UpdateMachine", 0, clusterv1.MachineInPlaceUpdatingReason, time.Minute},
+		"asked for 40 s ago":           {"UpdateMachine", 40 * time.Second, clusterv1.MachineInPlaceUpdatingReason, 20 * time.Second},
+		"asked for a minute ago":       {"UpdateMachine", time.Minute, clusterv1.MachineInPlaceUpdateFailedReason, 0},
+		"beside another hook, an hour": {"A,UpdateMachine", time.Hour, clusterv1.MachineInPlaceUpdateFailedReason, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := &scope{Base: base{Now: noon, Object: &clusterv1.Machine{}}}
+			s.Object.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+			if test.hooks != "" {
+				s.Object.Annotations[runtimev1.PendingHooksAnnotation] = test.hooks
+			}
+			if test.since > 0 {
+				s.Object.Status.Conditions = []metav1.Condition{{
+					Type: clusterv1.MachineUpdatingCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-test.since)),
+				}}
+			}
+			condition, deadline := s.updatingCondition()
+			g.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(condition.Reason).To(Equal(test.reason))
+			g.Expect(deadline.After()).To(Equal(test.after))
 		})
 	}
 }

@@ -54,6 +54,7 @@ var warningReasons = map[string]map[string]bool{
 		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true, NodeSyncFailedReason: true,
 		NodeOfAnotherMachineReason: true,
 	},
+	clusterv1.MachineUpdatingCondition: {clusterv1.MachineInPlaceUpdateFailedReason: true},
 }
 
 var referenceWarningReasons = map[string]bool{
@@ -69,6 +70,9 @@ func (s *scope) recordConditionEvents() {
 	for _, condition := range s.Object.Status.Conditions {
 		if warningReasons[condition.Type][condition.Reason] && reasonOf(s.Original.Status.Conditions, condition.Type) != condition.Reason {
 			s.events.Warning(condition.Reason, "Inspect", "%s: %s", condition.Type, condition.Message)
+			if condition.Reason == clusterv1.MachineInPlaceUpdateFailedReason {
+				inPlaceUpdatesNotPerformed.Inc()
+			}
 		}
 	}
 	s.recordClaimEvents()
