@@ -128,9 +128,9 @@ func (f *fixture) machine(name string, changes ...func(*infrav1.AzureMachineSpec
 }
 
 // fault goes wrong in the resource group of the test alone.
-func (f *fixture) fault(fault simulator.Fault) {
+func (f *fixture) fault(fault simulator.Fault) (id string) {
 	fault.Parameters = map[string]string{"resourceGroup": f.group}
-	sim.AddFault(fault)
+	return sim.AddFault(fault)
 }
 
 // resources are what there is in the resource group.

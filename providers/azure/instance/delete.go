@@ -13,7 +13,8 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// Delete asks for the end of each machine. Interface, disks and public address go with it.
+// Delete asks for the end of each machine. Interface, disks and public address go with it. Those of a machine that was made by hand may
+// not, so they get the mark first, by which Cleanup finds them.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
 	failures := make([]error, len(handles))
 	s, group, err := d.in(ctx, scope)
@@ -25,7 +26,7 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 		case !ok:
 			failures[i] = notFound("VirtualMachines_Delete")
 		default:
-			failures[i] = s.deleteMachine(ctx, group, name)
+			failures[i] = d.deleteMachine(ctx, s, scope, group, name, h)
 		}
 		if endsBatch(failures[i]) {
 			err = failures[i]
@@ -34,18 +35,33 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 	return failures
 }
 
-func (s *subscription) deleteMachine(ctx context.Context, group, name string) error {
+func (d *Driver) deleteMachine(
+	ctx context.Context, s *subscription, scope driver.Scope, group, name string, h driver.Handle,
+) error {
 	const operation = "VirtualMachines_Delete"
+	this := resourceKey{scope, kindMachines, strings.ToLower(name)}
+	if continues, err := d.followDeletion(ctx, s, this, operation); continues || err != nil {
+		return err
+	}
+	if err := d.claim(ctx, s, group, this, h); err != nil {
+		return err
+	}
 	var response *http.Response
-	// The Node is drained, or given up: the operating system is not waited for.
-	options := &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: ptr(true)}
+	// The Node is drained, or given up: the operating system is not waited for, unless Azure insists.
+	options := &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: ptr(!d.deletions.get(this).unforced)}
 	_, err := s.machines.BeginDelete(policy.WithCaptureResponse(ctx, &response), group, name, options)
+	if err != nil && forceRefused.MatchString(err.Error()) {
+		d.deletions.unforce(this, d.clock.Now())
+		options.ForceDeletion = ptr(false)
+		_, err = s.machines.BeginDelete(policy.WithCaptureResponse(ctx, &response), group, name, options)
+	}
 	switch {
 	case err != nil:
 		return notFoundIfGroupGone(classify(operation, err))
 	case response != nil && response.StatusCode == http.StatusNoContent:
 		return notFound(operation)
 	}
+	d.deletions.remember(this, response, d.clock.Now())
 	return nil
 }
 
@@ -89,12 +105,25 @@ func (s *subscription) pieces(ctx context.Context, group string) ([]piece, error
 }
 
 // end asks for the end of a piece.
-func (s *subscription) end(ctx context.Context, group string, p piece) error {
-	if p.kind == kindDisks {
-		_, err := s.disks.BeginDelete(ctx, group, p.name, nil)
-		return classify("Disks_Delete", err)
+func (d *Driver) end(ctx context.Context, s *subscription, scope driver.Scope, group string, p piece) error {
+	operation := strings.ToUpper(p.kind[:1]) + p.kind[1:] + "_Delete"
+	this := resourceKey{scope, p.kind, strings.ToLower(p.name)}
+	if continues, err := d.followDeletion(ctx, s, this, operation); continues || err != nil {
+		return err
 	}
-	return classify(p.kind+"_Delete", s.network.end(ctx, group, p.kind, p.name))
+	var response *http.Response
+	var err error
+	ctx = policy.WithCaptureResponse(ctx, &response)
+	if p.kind == kindDisks {
+		_, err = s.disks.BeginDelete(ctx, group, p.name, nil)
+	} else {
+		err = s.network.end(ctx, group, p.kind, p.name)
+	}
+	if err != nil {
+		return classify(operation, err)
+	}
+	d.deletions.remember(this, response, d.clock.Now())
+	return nil
 }
 
 // Cleanup lists what carries the owners' marks and ends what nothing uses: what a failed launch has left, and what Azure has not deleted
@@ -118,7 +147,7 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 			if p.used || p.deleting || answers[i].Err != nil {
 				continue
 			}
-			if err := s.end(ctx, group, p); driver.IgnoreNotFound(err) != nil {
+			if err := d.end(ctx, s, scope, group, p); driver.IgnoreNotFound(err) != nil {
 				answers[i].Err = err
 			}
 		}

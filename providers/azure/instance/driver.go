@@ -21,6 +21,9 @@ type Driver struct {
 	failures *failures
 	sizes    *sizes
 	power    *powerLists
+	// deletions are those that Azure has accepted; detached are the parts that a deletion would leave.
+	deletions *deletions
+	detached  *detached
 	// own are the clients with the process's own credentials.
 	own *clients
 	// sessions of identities; nil if there are none.
@@ -42,7 +45,7 @@ var (
 func New(config session.Config, clk clock.PassiveClock) *Driver {
 	return &Driver{
 		config: config, clock: clk, own: newClients(config, nil), failures: newFailures(), sizes: newSizes(), power: newPowerLists(),
-		identities: map[string]*clients{},
+		deletions: newDeletions(), detached: newDetached(), identities: map[string]*clients{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,24 +174,32 @@ const maxMessage = 1000
 
 // bodyOf reads code and message of an error answer; the first of its details is what has really happened, if the code is a general one.
 func bodyOf(answer *azcore.ResponseError) (code, message string) {
-	type detail struct{ Code, Message string }
-	var body struct {
-		Error struct {
-			detail
-			Details []detail
-		}
-	}
+	var body struct{ Error apiError }
 	if answer.RawResponse != nil {
 		if raw, err := runtime.Payload(answer.RawResponse); err == nil {
 			_ = json.Unmarshal(raw, &body) // A proxy may answer with something else: the status remains.
 		}
 	}
-	found := body.Error.detail
-	if classOf(found.Code, found.Message) == "" && len(body.Error.Details) > 0 {
-		found = body.Error.Details[0]
-	}
-	if found.Code == "" {
-		found.Code = answer.ErrorCode
+	code, message = mostSpecific(body.Error)
+	return cmp.Or(code, answer.ErrorCode), message
+}
+
+// apiError is an error in the body of an answer or of an operation.
+type apiError struct {
+	apiDetail
+	Details []apiDetail `json:"details"`
+}
+
+type apiDetail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// mostSpecific is the first of the details if the code is a general one: it is what has really happened.
+func mostSpecific(e apiError) (code, message string) {
+	found := e.apiDetail
+	if classOf(found.Code, found.Message) == "" && len(e.Details) > 0 {
+		found = e.Details[0]
 	}
 	return found.Code, found.Message[:min(len(found.Message), maxMessage)]
 }

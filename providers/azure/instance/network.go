@@ -78,8 +78,7 @@ func (n *network) list(ctx context.Context, group, kind string) ([]networkPart, 
 	ctx = named(ctx, kind, "List")
 	var all []networkPart
 	for next := n.path(group, kind, "") + "?api-version=" + networkVersion; next != ""; {
-		// Not to wherever a link may lead: the token goes along.
-		if !strings.HasPrefix(next, strings.TrimSuffix(n.client.Endpoint(), "/")+"/") {
+		if !n.isOwn(next) {
 			return nil, errors.New("the next page of a list is at another address than Azure Resource Manager")
 		}
 		request, err := runtime.NewRequest(ctx, http.MethodGet, next)

@@ -35,6 +35,9 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 	for i, h := range handles {
 		name, ok := target(scope, h)
 		m := listed[strings.ToLower(name)]
+		if m != nil && h.Ending {
+			d.detached.note(scope, m)
+		}
 		switch {
 		case !ok, m == nil && listed != nil && h.ProviderID != "" && h.Ending:
 			answers[i].Err = notFound("VirtualMachines_Get")
@@ -43,7 +46,7 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 			answers[i].Value = fromMachine(scope, m)
 			continue
 		}
-		answers[i].Value, answers[i].Err = d.observe(ctx, s, scope, group, name)
+		answers[i].Value, answers[i].Err = d.observe(ctx, s, scope, group, name, h.Ending)
 		if endsBatch(answers[i].Err) {
 			for j := i + 1; j < len(handles); j++ {
 				answers[j].Err = answers[i].Err
@@ -75,11 +78,16 @@ func (s *subscription) listMachines(ctx context.Context, group string) (map[stri
 	return found, nil
 }
 
-func (d *Driver) observe(ctx context.Context, s *subscription, scope driver.Scope, group, name string) (driver.Instance, error) {
+func (d *Driver) observe(
+	ctx context.Context, s *subscription, scope driver.Scope, group, name string, ending bool,
+) (driver.Instance, error) {
 	out, err := s.machines.Get(ctx, group, name,
 		&armcompute.VirtualMachinesClientGetOptions{Expand: ptr(armcompute.InstanceViewTypesInstanceView)})
 	if err != nil {
 		return driver.Instance{}, notFoundIfGroupGone(classify("VirtualMachines_Get", err))
+	}
+	if ending {
+		d.detached.note(scope, &out.VirtualMachine)
 	}
 	i, v, id := fromMachine(scope, &out.VirtualMachine), view{}, ""
 	if p := out.Properties; p != nil {

@@ -41,14 +41,19 @@ var actions = map[string][]string{
 	"PublicIPAddresses_List":       {"Microsoft.Network/publicIPAddresses/read"},
 	"PublicIPAddresses_UpdateTags": {"Microsoft.Network/publicIPAddresses/write"}, "PublicIPAddresses_Delete": {"Microsoft.Network/publicIPAddresses/delete"},
 	"Disks_List": {"Microsoft.Compute/disks/read"}, "Disks_UpdateTags": {"Microsoft.Compute/disks/write"}, "Disks_Delete": {"Microsoft.Compute/disks/delete"},
+	"Disks_Get":         {"Microsoft.Compute/disks/read"},
 	"ResourceSkus_List": {"Microsoft.Compute/skus/read"},
+	"Operations_Get": {
+		"Microsoft.Compute/locations/operations/read", "Microsoft.Compute/locations/diskOperations/read",
+		"Microsoft.Network/locations/operations/read",
+	},
 }
 
 // unseen are operations that this test does not provoke: what goes with a machine is left by Azure's failures alone.
-var unseen = []string{"PublicIPAddresses_Delete", "Disks_Delete"}
+var unseen = []string{"PublicIPAddresses_Delete", "Disks_Delete", "Disks_Get", "Operations_Get"}
 
 // ofSubscription are the operations on a subscription as a whole, which a role in resource groups does not allow.
-var ofSubscription = []string{"VirtualMachines_ListAll", "ResourceSkus_List"}
+var ofSubscription = []string{"VirtualMachines_ListAll", "ResourceSkus_List", "Operations_Get"}
 
 // TestSampleRoles grant what the calls need that the driver makes in a life with everything, and nothing else; in the whole subscription
 // nothing but reads.

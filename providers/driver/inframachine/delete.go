@@ -129,6 +129,7 @@ func (r *Reconciler[M]) terminate(_ context.Context, s *scope[M]) outcome.Outcom
 	if s.observed.missing || s.view.Known && hasEnded(s.view.Instance.State) {
 		return outcome.Continue()
 	}
+	s.observed.instance = s.observedWhileEnding() // A termination that was accepted may have failed: the status must not say Terminating.
 	s.observed.state = &explanation{driverv1.TerminatingInstanceReason, "Asking the cloud to terminate the instance"}
 	switch {
 	case answered && driver.IsNotFound(answer.Err):
@@ -148,8 +149,9 @@ func (r *Reconciler[M]) terminate(_ context.Context, s *scope[M]) outcome.Outcom
 
 // acceptTermination takes in that the cloud is terminating the instance, or has done so before.
 func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
-	r.backoff.forget(s.Key())
-	if t.accepted {
+	if !t.accepted {
+		r.backoff.forget(s.Key())
+	} else { // The backoff stays: some clouds accept a termination and then fail it.
 		r.terminated.set(s.Key(), s.Now)
 		s.events.Normal(terminatingEvent, "Terminate", "Asked the cloud to terminate instance %s", s.handle.ProviderID)
 	}
@@ -224,7 +226,7 @@ func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcom
 		return outcome.FromError(err)
 	}
 	if s.handle.ProviderID != "" {
-		s.events.Normal(terminatedEvent, "Terminate", "Instance %s and what was launched with it are gone", s.handle.ProviderID)
+		s.events.Normal(terminatedEvent, "Terminate", "Instance %s is gone, and so is everything that carries its mark", s.handle.ProviderID)
 	}
 	r.reached(s, stateReleased)
 	r.released(s)

@@ -110,6 +110,44 @@ func (s *Server) Silence(id string, silent bool) error {
 	return s.change(id, func(m *machine) { m.silent = silent })
 }
 
+// MakeByHand has a machine be as if a person had made it: its parts carry no tags. The OS disk, and the interfaces with their addresses,
+// stay at its deletion if they are detached, which is Azure's default.
+func (s *Server) MakeByHand(id string, diskStays, interfacesStay bool) error {
+	return s.change(id, func(m *machine) {
+		for _, n := range m.nics {
+			n.tags, m.cascade[n.id], n.deletePublic = nil, !interfacesStay, !interfacesStay
+			if n.address != nil {
+				n.address.tags = nil
+			}
+		}
+		for _, d := range m.disks {
+			d.tags, m.cascade[d.id] = nil, !d.os || !diskStays
+		}
+		if os := m.document.Properties.StorageProfile.OSDisk; diskStays {
+			os.DeleteOption = "Detach"
+		}
+	})
+}
+
+// SetTags replaces the tags of a resource, as a user with other rights would.
+func (s *Server) SetTags(id string, tags map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.parts() {
+		for _, p := range k.all(s) {
+			if key(p.id) == key(id) {
+				p.tags = tags
+				return nil
+			}
+		}
+	}
+	if m := s.machines[key(id)]; m != nil {
+		m.tags = tags
+		return nil
+	}
+	return fail(http.StatusNotFound, "ResourceNotFound", "there is no resource %s", id)
+}
+
 // RemoveGroup removes a resource group with all that is in it.
 func (s *Server) RemoveGroup(subscription, name string) {
 	s.mu.Lock()

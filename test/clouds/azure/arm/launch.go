@@ -43,8 +43,8 @@ func putMachine(s *Server, in *request) (reply, error) {
 	if e.Code != "" {
 		m.doom = &errorBody{e.Code, e.Message}
 	}
-	if failure := in.exchange.LaunchFailure(); failure != nil {
-		m.doom = &errorBody{failure.Code, failure.Message}
+	if failure := lateFailure(in); failure != nil {
+		m.doom = failure
 	}
 	if m.doom == nil {
 		s.makeDisks(m)

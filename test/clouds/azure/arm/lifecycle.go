@@ -10,18 +10,20 @@ func (s *Server) advance(now time.Time) {
 		s.advanceMachine(m, now)
 	}
 	for _, n := range s.nics {
-		if !n.goneAt.IsZero() && !now.Before(n.goneAt) {
+		if n.isDue(now) && !s.deletionFailed(&n.named) {
 			s.removeNIC(n)
 		}
 	}
 	for id, d := range s.disks {
-		if !d.goneAt.IsZero() && !now.Before(d.goneAt) {
+		if d.isDue(now) && !s.deletionFailed(&d.named) {
 			delete(s.disks, id)
+			s.finish(d.ending, nil)
 		}
 	}
 	for id, a := range s.addresses {
-		if !a.goneAt.IsZero() && !now.Before(a.goneAt) {
+		if a.isDue(now) && !s.deletionFailed(&a.named) {
 			delete(s.addresses, id)
+			s.finish(a.ending, nil)
 		}
 	}
 }
@@ -31,10 +33,18 @@ func (s *Server) advanceMachine(m *machine, now time.Time) {
 		m.changeAt = time.Time{}
 		s.settle(m)
 	}
-	if !m.goneAt.IsZero() && !now.Before(m.goneAt) {
-		s.remove(m, m.goneAt)
+	if !m.isDue(now) {
+		return
 	}
+	if failure := m.endFailure; s.deletionFailed(&m.named) {
+		m.state, m.failure = stateFailed, failure // It has the power that it had.
+		return
+	}
+	s.remove(m, m.goneAt)
 }
+
+// isDue is true once the deletion ends.
+func (n *named) isDue(now time.Time) bool { return !n.goneAt.IsZero() && !now.Before(n.goneAt) }
 
 // settle ends a creation or a change of power.
 func (s *Server) settle(m *machine) {
@@ -74,7 +84,9 @@ func (s *Server) end(m *machine) {
 	}
 	m.state, m.changeAt = stateDeleting, time.Time{}
 	m.goneAt = s.clock.Now().Add(s.delays.Delete)
-	s.power.Stop(m.vmID)
+	if m.endFailure == nil {
+		s.power.Stop(m.vmID)
+	}
 	s.wakeAt(m.goneAt)
 }
 

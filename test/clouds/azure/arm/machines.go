@@ -71,11 +71,21 @@ func deleteMachine(s *Server, in *request) (reply, error) {
 	operation, headers := s.begin(in, compute)
 	if m.ending == nil {
 		m.ending = operation
+		m.endFailure = lateFailure(in)
 	} else {
 		s.finish(operation, nil)
 	}
 	s.end(m)
 	return reply{status: http.StatusAccepted, headers: headers}, nil
+}
+
+// lateFailure is how a fault has an accepted call fail later; nil if it succeeds.
+func lateFailure(in *request) *errorBody {
+	failure := in.exchange.LaunchFailure()
+	if failure == nil {
+		return nil
+	}
+	return &errorBody{failure.Code, failure.Message}
 }
 
 // changePower is a handler that changes the power of a machine.

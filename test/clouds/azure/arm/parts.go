@@ -135,8 +135,7 @@ func (k part) end(s *Server, in *request) (reply, error) {
 		return reply{}, err
 	}
 	operation, headers := s.begin(in, k.provider)
-	p.goneAt = s.clock.Now().Add(s.delays.Part)
+	p.goneAt, p.ending, p.endFailure = s.clock.Now().Add(s.delays.Part), operation, lateFailure(in)
 	s.wakeAt(p.goneAt)
-	s.finish(operation, nil)
 	return reply{status: http.StatusAccepted, headers: headers}, nil
 }

@@ -16,6 +16,19 @@ type named struct {
 	created             time.Time
 	// goneAt is when a deletion ends; zero if there is none.
 	goneAt time.Time
+	// ending is the operation of the deletion, and endFailure how it fails; nil if it succeeds.
+	ending     *operation
+	endFailure *errorBody
+}
+
+// deletionFailed ends a deletion that fails, and returns false for any other: the resource stays.
+func (s *Server) deletionFailed(n *named) bool {
+	if n.endFailure == nil {
+		return false
+	}
+	s.finish(n.ending, n.endFailure)
+	n.goneAt, n.ending, n.endFailure = time.Time{}, nil, nil
+	return true
 }
 
 func (n *named) in(subscription, group string) bool {
@@ -50,7 +63,6 @@ type machine struct {
 	disks    []*disk
 	cascade  map[string]bool
 	creating *operation
-	ending   *operation
 }
 
 type networkInterface struct {
@@ -148,6 +160,7 @@ func (s *Server) free(m *machine, now time.Time) {
 // removeNIC deletes an interface, and its public address if that is deleted with it.
 func (s *Server) removeNIC(n *networkInterface) {
 	delete(s.nics, key(n.id))
+	s.finish(n.ending, nil)
 	if n.address == nil {
 		return
 	}
