@@ -85,7 +85,12 @@ func (d *Driver) Traits() driver.Traits { return Traits() }
 
 // Scope is the resource group in its subscription, with the identity. Both are not case-sensitive.
 func (d *Driver) Scope(m *infrav1.AzureMachine) driver.Scope {
-	return driver.Scope{Identity: m.IdentityName(), Location: strings.ToLower(m.Spec.SubscriptionID + "/" + m.Spec.ResourceGroup)}
+	return driver.Scope{Identity: m.IdentityName(), Location: locationOfScope(&m.Spec)}
+}
+
+// locationOfScope is the subscription and the resource group.
+func locationOfScope(spec *infrav1.AzureMachineSpec) string {
+	return subscriptionOf(spec.SubscriptionID) + "/" + strings.ToLower(spec.ResourceGroup)
 }
 
 // providerID is the form that the Azure cloud-controller-manager gives to Nodes: the resource group is in lower case.

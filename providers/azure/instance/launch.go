@@ -22,15 +22,15 @@ import (
 // Places are the zones of the spec, or the region, with each of its sizes. Nothing is asked of Azure: what a zone does not have is a
 // shortage like any other.
 func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.AzureMachine]) ([]driver.Candidate, error) {
-	spec := &launch.Object.Spec
+	spec, domain := canonical(&launch.Object.Spec), zoneOf(launch.FailureDomain)
 	zones := spec.Zones
 	if len(zones) == 0 {
 		zones = []string{""}
 	}
 	var found []driver.Candidate
-	for rank, size := range append([]string{spec.VMSize}, spec.FallbackVMSizes...) {
+	for rank, size := range each(append([]string{spec.VMSize}, spec.FallbackVMSizes...), sizeName) {
 		for _, zone := range zones {
-			if launch.FailureDomain != "" && launch.FailureDomain != zone {
+			if domain != "" && domain != zone {
 				continue
 			}
 			place := driver.Placement{ID: placeOf(spec.Location, zone), FailureDomain: zone, InstanceType: size, Market: marketOf(spec)}
@@ -43,9 +43,12 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.AzureMa
 	return found, nil
 }
 
+// noMaxPrice is how az and Azure write that there is no limit.
+const noMaxPrice = "-1"
+
 // termsOf is the most that the spec pays for a Spot machine.
 func termsOf(spec *infrav1.AzureMachineSpec) string {
-	if spec.Spot == nil || spec.Spot.MaxPrice == "" {
+	if spec.Spot == nil || spec.Spot.MaxPrice == "" || spec.Spot.MaxPrice == noMaxPrice {
 		return ""
 	}
 	return "for " + spec.Spot.MaxPrice + " USD an hour at most"
@@ -63,6 +66,9 @@ func placeOf(location, zone string) string {
 // whatever becomes of it: one that fails is kept as Failed.
 func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AzureMachine]) (driver.Accepted, error) {
 	const operation = "VirtualMachines_CreateOrUpdate"
+	object := *launch.Object
+	object.Spec = *canonical(&launch.Object.Spec)
+	launch.Object = &object
 	machine, err := describe(launch)
 	if err != nil {
 		return driver.Accepted{}, driver.NewTerminalError(operation, "", err)

@@ -29,14 +29,13 @@ func newSizes() *sizes { return &sizes{known: map[string]machinetemplate.Size{}}
 
 // TemplateScope is the scope of the calls of Size.
 func TemplateScope(template *infrav1.AzureMachineTemplate) driver.Scope {
-	spec := &template.Spec.Template.Spec
-	return driver.Scope{Identity: template.IdentityName(), Location: strings.ToLower(spec.SubscriptionID + "/" + spec.ResourceGroup)}
+	return driver.Scope{Identity: template.IdentityName(), Location: locationOfScope(&template.Spec.Template.Spec)}
 }
 
 // Size is that of the template's size in the list of resource SKUs. The disk is that of the OS disk where the template gives its size; how
 // many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplate) (machinetemplate.Size, error) {
-	spec := &template.Spec.Template.Spec
+	spec := canonical(&template.Spec.Template.Spec)
 	size, err := d.sizeOf(ctx, TemplateScope(template), spec)
 	if err != nil {
 		return machinetemplate.Size{}, err

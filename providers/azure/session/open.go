@@ -117,7 +117,7 @@ func (o opener) credential(id *infrav1.AzureIdentity, secret *corev1.Secret) (az
 	case spec.ManagedIdentity != nil:
 		options := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: o.client()}
 		if spec.ManagedIdentity.ClientID != "" {
-			options.ID = azidentity.ClientID(spec.ManagedIdentity.ClientID)
+			options.ID = azidentity.ClientID(strings.ToLower(spec.ManagedIdentity.ClientID))
 		}
 		c, err := azidentity.NewManagedIdentityCredential(options)
 		return unlessInvalid(c, err, "spec.managedIdentity")
@@ -139,7 +139,7 @@ func (o opener) exchanged(w *infrav1.WorkloadIdentity) (azcore.TokenCredential, 
 		token, err := file.Read()
 		return string(token), err
 	}
-	c, err := azidentity.NewClientAssertionCredential(w.TenantID, w.ClientID, read,
+	c, err := azidentity.NewClientAssertionCredential(strings.ToLower(w.TenantID), strings.ToLower(w.ClientID), read,
 		&azidentity.ClientAssertionCredentialOptions{ClientOptions: o.client(), DisableInstanceDiscovery: true})
 	return unlessInvalid(c, err, "spec.workloadIdentity")
 }

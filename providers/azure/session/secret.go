@@ -55,7 +55,7 @@ func (o opener) fromSecret(p *infrav1.ServicePrincipal, secret *corev1.Secret) (
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return nil, invalid("the client secret in Secret %s contains an unprintable character: check that it is whole and not encoded twice", secret.Name)
 		}
-		c, err := azidentity.NewClientSecretCredential(p.TenantID, p.ClientID, value,
+		c, err := azidentity.NewClientSecretCredential(strings.ToLower(p.TenantID), strings.ToLower(p.ClientID), value,
 			&azidentity.ClientSecretCredentialOptions{ClientOptions: o.client(), DisableInstanceDiscovery: true})
 		return unlessInvalid(c, err, "Secret "+secret.Name)
 	case 20:
@@ -72,7 +72,7 @@ func (o opener) fromCertificate(p *infrav1.ServicePrincipal, name string, pem []
 	if certificates[0].PublicKeyAlgorithm != x509.RSA {
 		return nil, invalid("the certificate in Secret %s has no RSA key, which Microsoft Entra ID requires", name)
 	}
-	c, err := azidentity.NewClientCertificateCredential(p.TenantID, p.ClientID, certificates, key,
+	c, err := azidentity.NewClientCertificateCredential(strings.ToLower(p.TenantID), strings.ToLower(p.ClientID), certificates, key,
 		&azidentity.ClientCertificateCredentialOptions{ClientOptions: o.client(), DisableInstanceDiscovery: true})
 	return unlessInvalid(c, err, "Secret "+name)
 }

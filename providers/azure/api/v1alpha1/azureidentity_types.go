@@ -11,18 +11,18 @@ type AmbientCredentials struct{}
 
 // ServicePrincipal is an application in Microsoft Entra ID with a secret or a certificate.
 type ServicePrincipal struct {
-	// tenantID is the ID of the tenant, in lower case.
+	// tenantID is the ID of the tenant.
 	// +required
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:Pattern=`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	TenantID string `json:"tenantID,omitempty"`
 
-	// clientID is the client ID (application ID), in lower case.
+	// clientID is the client ID (application ID).
 	// +required
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:Pattern=`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	ClientID string `json:"clientID,omitempty"`
 
 	// secretName is the name of a Secret, in the namespace of the provider. It has either the key AZURE_CLIENT_SECRET (or clientSecret), or
@@ -38,18 +38,18 @@ type ServicePrincipal struct {
 // WorkloadIdentity exchanges a token, normally that of a Kubernetes ServiceAccount, for those of an application or a managed identity that
 // has a federated credential for it.
 type WorkloadIdentity struct {
-	// tenantID is the ID of the tenant, in lower case.
+	// tenantID is the ID of the tenant.
 	// +required
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:Pattern=`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	TenantID string `json:"tenantID,omitempty"`
 
-	// clientID is the client ID of the application or managed identity, in lower case.
+	// clientID is the client ID of the application or managed identity.
 	// +required
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:Pattern=`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	ClientID string `json:"clientID,omitempty"`
 
 	// tokenFile is the file with the token, in the provider's container, below one of the directories of
@@ -63,11 +63,11 @@ type WorkloadIdentity struct {
 
 // ManagedIdentity is an identity that Azure gives to the machine, or the pod, that the provider runs on.
 type ManagedIdentity struct {
-	// clientID is the client ID of a user-assigned identity, in lower case. Unset means the system-assigned one.
+	// clientID is the client ID of a user-assigned identity. Unset means the system-assigned one.
 	// +optional
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:Pattern=`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	ClientID string `json:"clientID,omitempty"`
 }
 

@@ -6,12 +6,14 @@ import (
 
 // AzureMachineSpec is the desired state of one virtual machine. All of it but providerID is fixed when the object is created: a machine is
 // replaced, never changed.
-// +kubebuilder:validation:XValidation:rule="!has(self.fallbackVMSizes) || !(self.vmSize in self.fallbackVMSizes)",message="vmSize is tried first anyway: remove it from fallbackVMSizes",fieldPath=".fallbackVMSizes"
+// +kubebuilder:validation:XValidation:rule="!has(self.fallbackVMSizes) || !self.fallbackVMSizes.exists(size, size.lowerAscii() == self.vmSize.lowerAscii())",message="vmSize is tried first anyway: remove it from fallbackVMSizes",fieldPath=".fallbackVMSizes"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservationGroupID)",message="Spot Virtual Machines run in no capacity reservation: remove spot or capacityReservationGroupID",fieldPath=".capacityReservationGroupID"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.osDisk) || !has(self.osDisk.ephemeral) || has(self.spot.evictionPolicy) && self.spot.evictionPolicy == 'Delete'",message="a Spot Virtual Machine with an ephemeral OS disk cannot be deallocated: set spot.evictionPolicy to Delete",fieldPath=".spot"
 // +kubebuilder:validation:XValidation:rule="!has(self.privateIPAddress) || !has(self.publicIP) || !self.publicIP",message="a machine with an address of its own choice gets no public one: remove privateIPAddress or publicIP",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.zones)",message="a machine is in an availability set or in a zone: remove zones or placement.availabilitySetID",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.spot)",message="Spot Virtual Machines are in no availability set: remove spot or placement.availabilitySetID",fieldPath=".placement"
+// +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || z.lowerAscii().startsWith(self.location.lowerAscii() + '-'))",message="a zone that begins with another region than location, or with location by its display name: write the number alone",fieldPath=".zones"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerID) || self.providerID.matches('^azure:///subscriptions/[0-9a-z-]+/resourceGroups/[^/A-Z]+/providers/Microsoft.Compute/virtualMachines/[^/]+$')",message="providerID has the form that Nodes get from the Azure cloud-controller-manager: azure:///subscriptions/<ID>/resourceGroups/<group in lower case>/providers/Microsoft.Compute/virtualMachines/<name>",fieldPath=".providerID"
 type AzureMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
@@ -20,11 +22,11 @@ type AzureMachineSpec struct {
 	// +optional
 	IdentityRef *driverv1.IdentityReference `json:"identityRef,omitempty"`
 
-	// subscriptionID is the ID of the subscription that the machine is in, in lower case.
+	// subscriptionID is the ID of the subscription that the machine is in.
 	// +required
 	// +kubebuilder:validation:MinLength=36
-	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:MaxLength=52
+	// +kubebuilder:validation:Pattern=`(?i)^(/subscriptions/)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/?$`
 	SubscriptionID string `json:"subscriptionID,omitempty"`
 
 	// resourceGroup is the resource group that the machine, its network interface, its disks and its public IP address are in. It has to
@@ -35,14 +37,14 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_()]([A-Za-z0-9_().-]*[A-Za-z0-9_()-])?$`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
 
-	// location is the Azure region, for example westeurope.
+	// location is the Azure region by its name, for example westeurope, or its display name, West Europe.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:Pattern=`^(\([A-Za-z ]+\) ?)?[A-Za-z0-9]+( [A-Za-z0-9]+)*$`
 	Location string `json:"location,omitempty"`
 
-	// zones are the availability zones that the machine may be in, for example ["1", "2"]. They are the failure domains; the Machine's,
+	// zones are the availability zones that the machine may be in, for example ["1", "2"], or as Nodes have them, westeurope-1. They are the failure domains; the Machine's,
 	// when it has one, leaves only that. Among what is left, machines are spread, and a zone without capacity is passed over for a while.
 	// Unset means a machine that is in no zone.
 	// +optional
@@ -50,15 +52,15 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=9
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1
-	// +kubebuilder:validation:items:Pattern=`^[1-9]$`
+	// +kubebuilder:validation:items:MaxLength=42
+	// +kubebuilder:validation:items:Pattern=`^([A-Za-z0-9]+-)?[1-9]$`
 	Zones []string `json:"zones,omitempty"`
 
 	// vmSize is the size of the machine, for example Standard_D4s_v5.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
 	VMSize string `json:"vmSize,omitempty"`
 
 	// fallbackVMSizes are sizes that do as well, in the order in which they are tried while Azure has no capacity for those before in any of
@@ -69,7 +71,7 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+$`
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
 	FallbackVMSizes []string `json:"fallbackVMSizes,omitempty"`
 
 	// image is what the OS disk is made from.
@@ -80,14 +82,14 @@ type AzureMachineSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/virtualNetworks/[A-Za-z0-9._-]{1,80}/subnets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/virtualNetworks/[A-Za-z0-9._-]{1,80}/subnets/[A-Za-z0-9._-]{1,80}/?$`
 	SubnetID string `json:"subnetID,omitempty"`
 
 	// networkSecurityGroupID is the resource ID of the network security group of the network interface. Unset means that of the subnet alone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/networkSecurityGroups/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/networkSecurityGroups/[A-Za-z0-9._-]{1,80}/?$`
 	NetworkSecurityGroupID string `json:"networkSecurityGroupID,omitempty"`
 
 	// acceleratedNetworking asks for single root I/O virtualization of the network interface. Azure refuses it for sizes that do not have it,
@@ -156,7 +158,7 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=400
-	// +kubebuilder:validation:items:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/[A-Za-z0-9._-]{1,128}$`
+	// +kubebuilder:validation:items:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/[A-Za-z0-9._-]{1,128}/?$`
 	UserAssignedIdentities []string `json:"userAssignedIdentities,omitempty"`
 
 	// securityProfile has the settings of trusted launch, confidential machines and encryption at the host.
@@ -167,19 +169,19 @@ type AzureMachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/capacityReservationGroups/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/capacityReservationGroups/[A-Za-z0-9._-]{1,80}/?$`
 	CapacityReservationGroupID string `json:"capacityReservationGroupID,omitempty"`
 
 	// placement is where the machine goes, beside its zone.
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
-	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519. Unset means
-	// that nobody can: Azure requires a key, so the machine gets one whose private key is thrown away.
+	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519, or that line in
+	// base64. Unset means that nobody can: Azure requires a key, so the machine gets one whose private key is thrown away.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^ssh-(rsa|ed25519) [A-Za-z0-9+/=]+( [^\n\r]*)?$`
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^\s*(ssh-(rsa|ed25519)[ \t]+[A-Za-z0-9+/=]+([ \t][^\n\r]*)?|c3NoL[A-Za-z0-9+/=]+)\s*$`
 	SSHPublicKey string `json:"sshPublicKey,omitempty"`
 
 	// bootDiagnostics keeps the console of the machine in a storage account that Azure manages. Default: false.

@@ -4,11 +4,12 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="[has(self.id), has(self.marketplace), has(self.communityGalleryImageID), has(self.sharedGalleryImageID)].filter(x, x).size() == 1",message="give exactly one of id, marketplace, communityGalleryImageID and sharedGalleryImageID"
 type Image struct {
 	// id is the resource ID of a managed image, or of an image or an image version in a gallery. Without a version the latest is taken, and
-	// machines of one set may differ.
+	// machines of one set may differ. It may also be the ID of an image of a community or shared gallery, or the URN of a marketplace image,
+	// publisher:offer:sku:version, as az takes them.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/(images/[A-Za-z0-9._-]{1,80}|galleries/[A-Za-z0-9._-]{1,80}/images/[A-Za-z0-9._-]{1,80}(/versions/([0-9.]+|latest))?)$`
+	// +kubebuilder:validation:Pattern=`(?i)^((azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/(images/[A-Za-z0-9._-]{1,80}|galleries/[A-Za-z0-9._-]{1,80}/images/[A-Za-z0-9._-]{1,80}(/versions/([0-9.]+|latest))?)|/(community|shared)Galleries/[A-Za-z0-9._-]{1,80}/images/[A-Za-z0-9._-]{1,80}(/versions/([0-9.]+|latest))?|[^:/\s]+:[^:/\s]+:[^:/\s]+:[^:/\s]+)/?$`
 	ID string `json:"id,omitempty"`
 
 	// marketplace is an image of the Azure Marketplace.
@@ -19,7 +20,7 @@ type Image struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^/[Cc]ommunityGalleries/[A-Za-z0-9._-]{1,80}/[Ii]mages/[A-Za-z0-9._-]{1,80}/[Vv]ersions/([0-9.]+|latest)$`
+	// +kubebuilder:validation:Pattern=`(?i)^/communityGalleries/[A-Za-z0-9._-]{1,80}/images/[A-Za-z0-9._-]{1,80}(/versions/([0-9.]+|latest))?/?$`
 	CommunityGalleryImageID string `json:"communityGalleryImageID,omitempty"`
 
 	// sharedGalleryImageID names an image of a gallery that is shared with the subscription or its tenant:
@@ -27,7 +28,7 @@ type Image struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^/[Ss]haredGalleries/[A-Za-z0-9._-]{1,80}/[Ii]mages/[A-Za-z0-9._-]{1,80}/[Vv]ersions/([0-9.]+|latest)$`
+	// +kubebuilder:validation:Pattern=`(?i)^/sharedGalleries/[A-Za-z0-9._-]{1,80}/images/[A-Za-z0-9._-]{1,80}(/versions/([0-9.]+|latest))?/?$`
 	SharedGalleryImageID string `json:"sharedGalleryImageID,omitempty"`
 
 	// plan is the purchase plan of an image that has one, whatever names it. Its terms have to be accepted in the subscription beforehand.
@@ -102,7 +103,7 @@ type OSDisk struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/diskEncryptionSets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/diskEncryptionSets/[A-Za-z0-9._-]{1,80}/?$`
 	DiskEncryptionSetID string `json:"diskEncryptionSetID,omitempty"`
 
 	// ephemeral puts the disk onto the local storage of the host: faster, without cost, and lost with the host. The sizes of the spec must
@@ -147,6 +148,6 @@ type DataDisk struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/diskEncryptionSets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/diskEncryptionSets/[A-Za-z0-9._-]{1,80}/?$`
 	DiskEncryptionSetID string `json:"diskEncryptionSetID,omitempty"`
 }

@@ -6,14 +6,14 @@ type NetworkInterface struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/virtualNetworks/[A-Za-z0-9._-]{1,80}/subnets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/virtualNetworks/[A-Za-z0-9._-]{1,80}/subnets/[A-Za-z0-9._-]{1,80}/?$`
 	SubnetID string `json:"subnetID,omitempty"`
 
 	// networkSecurityGroupID is the resource ID of the network security group of the interface. Unset means that of the subnet alone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/networkSecurityGroups/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/networkSecurityGroups/[A-Za-z0-9._-]{1,80}/?$`
 	NetworkSecurityGroupID string `json:"networkSecurityGroupID,omitempty"`
 
 	// acceleratedNetworking asks for single root I/O virtualization of the interface. Default: false.

@@ -2,13 +2,13 @@ package v1alpha1
 
 // Spot has the settings of a Spot Virtual Machine.
 type Spot struct {
-	// maxPrice is what an hour may cost at most, in US dollars with up to five decimals, for example 0.01295. Unset means the price of a
+	// maxPrice is what an hour may cost at most, in US dollars with up to five decimals, for example 0.01295. Unset or -1 means the price of a
 	// machine that is not Spot: it is not taken back for its price.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}(\.[0-9]{1,5})?$`
-	// +kubebuilder:validation:XValidation:rule="double(self) > 0.0",message="maxPrice is more than 0"
+	// +kubebuilder:validation:Pattern=`^(-1|[0-9]{1,6}(\.[0-9]{1,5})?)$`
+	// +kubebuilder:validation:XValidation:rule="self == '-1' || double(self) > 0.0",message="maxPrice is more than 0, or -1 for no limit"
 	MaxPrice string `json:"maxPrice,omitempty"`
 
 	// evictionPolicy is what becomes of the machine when Azure takes it back: Delete, or Deallocate, which keeps its disks, and their cost,
@@ -49,27 +49,27 @@ type Placement struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/availabilitySets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/availabilitySets/[A-Za-z0-9._-]{1,80}/?$`
 	AvailabilitySetID string `json:"availabilitySetID,omitempty"`
 
 	// scaleSetID is the resource ID of a virtual machine scale set with flexible orchestration that the machine joins, without its model.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/virtualMachineScaleSets/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/virtualMachineScaleSets/[A-Za-z0-9._-]{1,80}/?$`
 	ScaleSetID string `json:"scaleSetID,omitempty"`
 
 	// proximityPlacementGroupID is the resource ID of the proximity placement group of the machine.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/proximityPlacementGroups/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/proximityPlacementGroups/[A-Za-z0-9._-]{1,80}/?$`
 	ProximityPlacementGroupID string `json:"proximityPlacementGroupID,omitempty"`
 
 	// hostGroupID is the resource ID of the dedicated host group on whose hosts the machine runs.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=400
-	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/hostGroups/[A-Za-z0-9._-]{1,80}$`
+	// +kubebuilder:validation:Pattern=`(?i)^(azure://)?/subscriptions/[0-9a-f-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/hostGroups/[A-Za-z0-9._-]{1,80}/?$`
 	HostGroupID string `json:"hostGroupID,omitempty"`
 }
