@@ -45,6 +45,7 @@ func fullSpec() infrav1.AzureMachineSpec {
 	s.SecurityProfile = &infrav1.SecurityProfile{Type: "TrustedLaunch", VTPM: ptr(true)}
 	s.Placement = &infrav1.Placement{ProximityPlacementGroupID: others + "Microsoft.Compute/proximityPlacementGroups/p"}
 	s.SSHPublicKey = "ssh-ed25519 AAAA me@home"
+	s.DiskControllerType = "SCSI"
 	s.LaunchTimeoutSeconds, s.UserDataCompression = ptr(int32(600)), "None"
 	return s
 }
@@ -98,6 +99,60 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		spec := fullSpec()
 		change(&spec)
 		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(MatchError(ContainSubstring(message)), message)
+	}
+}
+
+// TestSpecs_WhatAzureAlwaysRefuses_IsRefusedAtAdmission with a remedy: CAPZ #2429, azure-docs #83535, azure-sdk-for-java #41529.
+func TestSpecs_WhatAzureAlwaysRefuses_IsRefusedAtAdmission(t *testing.T) {
+	type S = infrav1.AzureMachineSpec
+	disk := func(kind, caching string, size int32) func(*S) {
+		return func(s *S) {
+			s.DataDisks[0].StorageAccountType, s.DataDisks[0].Caching, s.DataDisks[0].SizeGiB = kind, caching, size
+		}
+	}
+	placed := func(p infrav1.Placement, change func(*S)) func(*S) {
+		return func(s *S) {
+			s.Spot, s.Zones, s.Placement = nil, nil, &p
+			change(s)
+		}
+	}
+	set, hosts := others+"Microsoft.Compute/availabilitySets/a", others+"Microsoft.Compute/hostGroups/h"
+	for _, row := range []struct {
+		message string
+		change  func(*S)
+	}{
+		{"spec.osDisk.storageAccountType: Unsupported value", func(s *S) { s.OSDisk.StorageAccountType = "PremiumV2_LRS" }},
+		{"spec.osDisk.storageAccountType: Unsupported value", func(s *S) { s.OSDisk.StorageAccountType = "UltraSSD_LRS" }},
+		{"spec.osDisk.sizeGiB", func(s *S) { s.OSDisk.SizeGiB = ptr(int32(4096)) }},
+		{"remove caching, or set it to None", disk("UltraSSD_LRS", "ReadOnly", 100)},
+		{"remove caching, or set it to None", disk("PremiumV2_LRS", "ReadWrite", 100)},
+		{"Azure caches disks of less than 4096 GiB alone", disk("Premium_LRS", "ReadOnly", 4096)},
+		{"a disk has at most 32767 GiB", disk("Premium_LRS", "", 65536)},
+		{"a disk has at most 32767 GiB", disk("StandardSSD_ZRS", "", 32768)},
+		{"a disk has at most 32767 GiB", disk("", "", 40000)},
+		{"spec.dataDisks[0].sizeGiB", disk("UltraSSD_LRS", "", 65537)},
+		{"set ultraSSD to true", func(s *S) { disk("UltraSSD_LRS", "", 100)(s); s.UltraSSD = nil }},
+		{"set ultraSSD to true", func(s *S) { disk("UltraSSD_LRS", "", 100)(s); s.UltraSSD = ptr(false) }},
+		{"no disks of type UltraSSD_LRS", placed(infrav1.Placement{AvailabilitySetID: set}, disk("PremiumV2_LRS", "", 100))},
+		{"a capacity reservation is for machines without", placed(infrav1.Placement{HostGroupID: hosts}, func(s *S) {
+			s.CapacityReservationGroupID = others + "Microsoft.Compute/capacityReservationGroups/c"
+		})},
+		{"run on no dedicated host", func(s *S) { s.Placement.HostGroupID = hosts }},
+		{"secureBoot and vTPM need a type", func(s *S) { s.SecurityProfile.Type = "Standard" }},
+		{"spec.diskControllerType: Unsupported value", func(s *S) { s.DiskControllerType = "IDE" }},
+	} {
+		spec := fullSpec()
+		row.change(&spec)
+		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(MatchError(ContainSubstring(row.message)), row.message)
+	}
+	for _, change := range []func(*S){
+		disk("UltraSSD_LRS", "None", 65536), disk("PremiumV2_LRS", "", 65536), disk("Premium_LRS", "None", 32767),
+		disk("Premium_LRS", "ReadOnly", 4095), func(s *S) { s.SecurityProfile = &infrav1.SecurityProfile{Type: "Standard"} },
+		func(s *S) { disk("PremiumV2_LRS", "", 10)(s); s.UltraSSD = nil }, func(s *S) { s.DiskControllerType = "NVMe" },
+	} {
+		spec := fullSpec()
+		change(&spec)
+		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(Succeed())
 	}
 }
 

@@ -85,6 +85,7 @@ func TestWhatASpecMayAskFor(t *testing.T) {
 	} {
 		catalog.Others = append(catalog.Others, others+id)
 	}
+	catalog.Features = []string{arm.FeatureEncryptionAtHost, arm.FeatureStandardSecurity}
 	f := newFixture(t, arm.Options{Catalog: catalog})
 	for name, change := range map[string]func(*infrav1.AzureMachineSpec){
 		"no-zone": func(s *infrav1.AzureMachineSpec) { s.Zones = nil },
@@ -118,10 +119,18 @@ func TestWhatASpecMayAskFor(t *testing.T) {
 			}
 		},
 		"confidential": func(s *infrav1.AzureMachineSpec) {
+			s.VMSize, s.Image.ID = "Standard_DC2as_v5", arm.ImageConfidential
 			s.SecurityProfile = &infrav1.SecurityProfile{Type: "ConfidentialVM", SecureBoot: ptr(true), VTPM: ptr(true), EncryptionAtHost: ptr(true)}
 			s.BootDiagnostics, s.SSHPublicKey = ptr(true), "ssh-rsa AAAA me"
 			s.UserAssignedIdentities = []string{others + "Microsoft.ManagedIdentity/userAssignedIdentities/i"}
 		},
+		"standard": func(s *infrav1.AzureMachineSpec) { s.SecurityProfile = &infrav1.SecurityProfile{Type: "Standard"} },
+		"trusted": func(s *infrav1.AzureMachineSpec) {
+			s.SecurityProfile = &infrav1.SecurityProfile{Type: "TrustedLaunch", SecureBoot: ptr(true), VTPM: ptr(true)}
+		},
+		"nvme":    func(s *infrav1.AzureMachineSpec) { s.VMSize, s.DiskControllerType = "Standard_E4bds_v5", "NVMe" },
+		"nvme-v6": func(s *infrav1.AzureMachineSpec) { s.VMSize = "Standard_D4s_v6" },
+		"arm64":   func(s *infrav1.AzureMachineSpec) { s.VMSize, s.Image.ID = "Standard_D2pds_v5", arm.ImageArm64 },
 		"marketplace": func(s *infrav1.AzureMachineSpec) {
 			s.Image = infrav1.Image{
 				Marketplace: &infrav1.MarketplaceImage{Publisher: "kinvolk", Offer: "flatcar-container-linux", SKU: "stable", Version: "latest"},

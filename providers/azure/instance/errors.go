@@ -55,7 +55,8 @@ var classes = []struct {
 		"OSProvisioning*", "PropertyChangeNotAllowed", "InvalidSubscriptionId", "NoRegisteredProviderFound", codeLocked,
 		"MissingApiVersionParameter",
 		"PrivateIPAddressNotInSubnet", "PrivateIPAddressInReservedRange", "IPv6SubnetNotFound",
-		"InvalidStorageProfile*", "ImageVersionDoesNotSupportSize", "TrustedLaunchNotSupported*",
+		"InvalidStorageProfile*", "ImageVersionDoesNotSupportSize", "TrustedLaunchNotSupported*", "NotSupported",
+		"AzureSpotVMNotSupported*", "AzureSpotFeatureNotEnabled*", "EvictionPolicyCanBeSetOnly*", "MaxPriceValueInvalid",
 	}},
 	// Another operation continues, or has undone this one: it may be tried again.
 	{driver.ClassRefused, []string{
@@ -71,10 +72,15 @@ const codeNotAllowed = "OperationNotAllowed"
 const codeSubnetFull = "SubnetIsFull"
 
 // priceCodes are those of shortages at the price that is offered, see https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
-var priceCodes = []string{"SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice"}
+var priceCodes = []string{
+	"SpotPriceGreaterThanProvidedMaxPrice", "SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice",
+}
 
 // quotaMessage is in the message of codeNotAllowed for a quota.
 var quotaMessage = regexp.MustCompile(`(?i)exceed\w* .*quota`)
+
+// limitOfSize is in the message of codeNotAllowed for more disks than a size has, which no repetition changes.
+var limitOfSize = regexp.MustCompile(`(?i)maximum number of data disks`)
 
 // changing are parts of messages that differ from call to call: conditions show messages, and would change each time.
 var changing = regexp.MustCompile(`(?i)[ ,.;(]*\b(correlation|tracking|request|activity|operation)[ -]?id:? ?'?[0-9a-f-]{36}'?[).]*` +
@@ -85,6 +91,9 @@ func classOf(code, message string) driver.Class {
 	if code == codeNotAllowed {
 		if quotaMessage.MatchString(message) {
 			return driver.ClassQuota
+		}
+		if limitOfSize.MatchString(message) {
+			return driver.ClassTerminal
 		}
 		return driver.ClassRefused
 	}
@@ -98,9 +107,9 @@ func classOf(code, message string) driver.Class {
 
 func matches(pattern, code string) bool {
 	if prefix, wild := strings.CutSuffix(pattern, "*"); wild {
-		return strings.HasPrefix(code, prefix)
+		return len(code) >= len(prefix) && strings.EqualFold(code[:len(prefix)], prefix)
 	}
-	return pattern == code
+	return strings.EqualFold(pattern, code) // Azure itself writes some of them in lower case.
 }
 
 // refusedLate is the class of a launch that has failed after it was accepted: it has ended, so nothing of it is unknown.

@@ -86,7 +86,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.Azure
 	_, err = s.machines.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &response), group, launch.Name, machine,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})
 	if err != nil {
-		return driver.Accepted{}, unlessAccepted(response, ofLaunch(classify(operation, err)))
+		return driver.Accepted{}, unlessAccepted(response, withRemedy(ofLaunch(classify(operation, err)), &launch.Object.Spec))
 	}
 	return driver.Accepted{Instance: driver.Instance{
 		ID: launch.Name, Name: launch.Name, ProviderID: providerID(launch.Scope, launch.Name), Token: launch.Token, OwnerUID: launch.OwnerUID,

@@ -28,6 +28,9 @@ func identitiesOf(spec *infrav1.AzureMachineSpec) *armcompute.VirtualMachineIden
 // storageOf are image and disks. Disks have no names, so that Azure makes unique ones, and go with the machine.
 func storageOf(spec *infrav1.AzureMachineSpec) *armcompute.StorageProfile {
 	profile := &armcompute.StorageProfile{ImageReference: imageOf(&spec.Image), OSDisk: osDiskOf(spec.OSDisk)}
+	if spec.DiskControllerType != "" {
+		profile.DiskControllerType = ptr(armcompute.DiskControllerTypes(spec.DiskControllerType))
+	}
 	for i := range spec.DataDisks {
 		disk := &spec.DataDisks[i]
 		profile.DataDisks = append(profile.DataDisks, &armcompute.DataDisk{
@@ -96,6 +99,8 @@ func securityOf(s *infrav1.SecurityProfile) *armcompute.SecurityProfile {
 	profile := &armcompute.SecurityProfile{EncryptionAtHost: s.EncryptionAtHost}
 	if s.Type != "" {
 		profile.SecurityType = ptr(armcompute.SecurityTypes(s.Type))
+	}
+	if s.SecureBoot != nil || s.VTPM != nil { // Azure refuses settings of UEFI with the type Standard.
 		profile.UefiSettings = &armcompute.UefiSettings{SecureBootEnabled: s.SecureBoot, VTpmEnabled: s.VTPM}
 	}
 	return profile

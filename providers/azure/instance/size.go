@@ -97,7 +97,13 @@ func fromSKU(sku *armcompute.ResourceSKU) machinetemplate.Size {
 		number, _ := strconv.ParseFloat(value(c.Value), 64)
 		switch value(c.Name) {
 		case "vCPUs":
-			size.Capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(number), resource.DecimalSI)
+			if size.Capacity.Cpu().IsZero() {
+				size.Capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(number), resource.DecimalSI)
+			}
+		case "vCPUsAvailable": // Fewer than vCPUs, which is what counts for quotas, in constrained sizes.
+			if number >= 1 {
+				size.Capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(number), resource.DecimalSI)
+			}
 		case "MemoryGB": // Of 2^30 bytes, and with fractions.
 			size.Capacity[corev1.ResourceMemory] = *resource.NewQuantity(int64(number*(1<<30)), resource.BinarySI)
 		case "GPUs":

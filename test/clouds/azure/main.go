@@ -21,6 +21,7 @@ func main() {
 		base     program.Options
 		tenant   arm.Options
 		throttle bool
+		quotas   map[string]int
 	)
 	base.AddFlags(pflag.CommandLine)
 	pflag.BoolVar(&throttle, "throttle", false, "limit requests as Azure documents it for a subscription")
@@ -29,11 +30,15 @@ func main() {
 	pflag.DurationVar(&d.Create, "create-delay", time.Second, "time from the PUT of a virtual machine until it runs, or has failed")
 	pflag.DurationVar(&d.Delete, "delete-delay", time.Second, "time from the DELETE of a virtual machine until it is gone")
 	pflag.DurationVar(&d.Power, "power-delay", time.Second, "time that a change of power takes")
+	pflag.DurationVar(&d.List, "list-delay", 0, "time until lists have what was created; reads by name have it at once")
+	pflag.StringToIntVar(&quotas, "quota", nil, "limits of cores by family, as standardDSv5Family=8; also cores, lowPriorityCores and PublicIPAddresses")
 	pflag.DurationVar(&d.Part, "part-delay", 0, "time until a deleted disk, interface or address is gone")
 	pflag.Parse()
 	if throttle {
 		tenant.Throttles = arm.DefaultThrottles()
 	}
+	tenant.Catalog = arm.DefaultCatalog()
+	tenant.Catalog.Quotas = quotas
 	program.Main("azure-simulator", "Azure Resource Manager", &base, func(m simulator.Machines) program.Cloud {
 		tenant.Machines = m
 		return &azure{Server: arm.New(tenant), identities: identities()}

@@ -12,6 +12,10 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.privateIPAddress) || !has(self.publicIP) || !self.publicIP",message="a machine with an address of its own choice gets no public one: remove privateIPAddress or publicIP",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.zones)",message="a machine is in an availability set or in a zone: remove zones or placement.availabilitySetID",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.spot)",message="Spot Virtual Machines are in no availability set: remove spot or placement.availabilitySetID",fieldPath=".placement"
+// +kubebuilder:validation:XValidation:rule="!has(self.dataDisks) || has(self.ultraSSD) && self.ultraSSD || !self.dataDisks.exists(d, has(d.storageAccountType) && d.storageAccountType == 'UltraSSD_LRS')",message="disks of type UltraSSD_LRS need a machine that may have them: set ultraSSD to true",fieldPath=".ultraSSD"
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.dataDisks) || !self.dataDisks.exists(d, has(d.storageAccountType) && d.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS'])",message="machines of an availability set have no disks of type UltraSSD_LRS or PremiumV2_LRS: remove placement.availabilitySetID, or choose another storageAccountType",fieldPath=".dataDisks"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacityReservationGroupID) || !has(self.placement) || !has(self.placement.hostGroupID) && !has(self.placement.availabilitySetID)",message="a capacity reservation is for machines without dedicated host and availability set: remove capacityReservationGroupID, or placement.hostGroupID and placement.availabilitySetID",fieldPath=".capacityReservationGroupID"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostGroupID)",message="Spot Virtual Machines run on no dedicated host: remove spot or placement.hostGroupID",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || z.lowerAscii().startsWith(self.location.lowerAscii() + '-'))",message="a zone that begins with another region than location, or with location by its display name: write the number alone",fieldPath=".zones"
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || self.providerID.matches('^azure:///subscriptions/[0-9a-z-]+/resourceGroups/[^/A-Z]+/providers/Microsoft.Compute/virtualMachines/[^/]+$')",message="providerID has the form that Nodes get from the Azure cloud-controller-manager: azure:///subscriptions/<ID>/resourceGroups/<group in lower case>/providers/Microsoft.Compute/virtualMachines/<name>",fieldPath=".providerID"
 type AzureMachineSpec struct {
@@ -188,9 +192,16 @@ type AzureMachineSpec struct {
 	// +optional
 	BootDiagnostics *bool `json:"bootDiagnostics,omitempty"`
 
-	// ultraSSD lets disks of type UltraSSD_LRS or PremiumV2_LRS be attached. Default: false.
+	// ultraSSD lets disks of type UltraSSD_LRS be attached, also later; PremiumV2_LRS does not need it. Sizes and zones have to support it.
+	// Default: false.
 	// +optional
 	UltraSSD *bool `json:"ultraSSD,omitempty"`
+
+	// diskControllerType is how disks are attached: SCSI or NVMe. All sizes of the spec and the image have to support it. Unset means that
+	// Azure chooses what both support.
+	// +optional
+	// +kubebuilder:validation:Enum=SCSI;NVMe
+	DiskControllerType string `json:"diskControllerType,omitempty"`
 }
 
 // TagValue is the value of a tag.

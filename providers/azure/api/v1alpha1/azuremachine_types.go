@@ -67,6 +67,7 @@ type AzureMachine struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.sshPublicKey) == has(oldSelf.sshPublicKey) && (!has(self.sshPublicKey) || self.sshPublicKey == oldSelf.sshPublicKey)",message="sshPublicKey is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.bootDiagnostics) == has(oldSelf.bootDiagnostics) && (!has(self.bootDiagnostics) || self.bootDiagnostics == oldSelf.bootDiagnostics)",message="bootDiagnostics is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.ultraSSD) == has(oldSelf.ultraSSD) && (!has(self.ultraSSD) || self.ultraSSD == oldSelf.ultraSSD)",message="ultraSSD is immutable"
+	// +kubebuilder:validation:XValidation:rule="has(self.diskControllerType) == has(oldSelf.diskControllerType) && (!has(self.diskControllerType) || self.diskControllerType == oldSelf.diskControllerType)",message="diskControllerType is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.userDataCompression) == has(oldSelf.userDataCompression) && (!has(self.userDataCompression) || self.userDataCompression == oldSelf.userDataCompression)",message="userDataCompression is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.launchTimeoutSeconds) == has(oldSelf.launchTimeoutSeconds) && (!has(self.launchTimeoutSeconds) || self.launchTimeoutSeconds == oldSelf.launchTimeoutSeconds)",message="launchTimeoutSeconds is immutable"
 	Spec AzureMachineSpec `json:"spec,omitempty,omitzero"`

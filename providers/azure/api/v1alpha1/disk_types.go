@@ -89,9 +89,10 @@ type OSDisk struct {
 	// +kubebuilder:validation:Maximum=4095
 	SizeGiB *int32 `json:"sizeGiB,omitempty"`
 
-	// storageAccountType is the type of the disk. Unset means Azure's default for the size of the machine.
+	// storageAccountType is the type of the disk. UltraSSD_LRS and PremiumV2_LRS are for data disks alone. Unset means Azure's default for the
+	// size of the machine.
 	// +optional
-	// +kubebuilder:validation:Enum=Standard_LRS;StandardSSD_LRS;StandardSSD_ZRS;Premium_LRS;Premium_ZRS;PremiumV2_LRS
+	// +kubebuilder:validation:Enum=Standard_LRS;StandardSSD_LRS;StandardSSD_ZRS;Premium_LRS;Premium_ZRS
 	StorageAccountType string `json:"storageAccountType,omitempty"`
 
 	// caching by the host. Unset means Azure's default for the type of the disk.
@@ -121,6 +122,9 @@ type EphemeralDisk struct {
 }
 
 // DataDisk is an empty disk.
+// +kubebuilder:validation:XValidation:rule="!has(self.storageAccountType) || !(self.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS']) || !has(self.caching) || self.caching == 'None'",message="Azure caches no disk of type UltraSSD_LRS or PremiumV2_LRS: remove caching, or set it to None",fieldPath=".caching"
+// +kubebuilder:validation:XValidation:rule="self.sizeGiB <= 32767 || has(self.storageAccountType) && self.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS']",message="a disk has at most 32767 GiB, and 65536 with storageAccountType UltraSSD_LRS or PremiumV2_LRS",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="self.sizeGiB < 4096 || !has(self.caching) || self.caching == 'None'",message="Azure caches disks of less than 4096 GiB alone: remove caching, or set it to None",fieldPath=".caching"
 type DataDisk struct {
 	// lun is the logical unit number by which the operating system finds the disk, 0 to 63.
 	// +required
@@ -128,7 +132,7 @@ type DataDisk struct {
 	// +kubebuilder:validation:Maximum=63
 	LUN *int32 `json:"lun,omitempty"`
 
-	// sizeGiB is the size in GiB.
+	// sizeGiB is the size in GiB: at most 32767, and 65536 of types UltraSSD_LRS and PremiumV2_LRS.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
@@ -139,7 +143,8 @@ type DataDisk struct {
 	// +kubebuilder:validation:Enum=Standard_LRS;StandardSSD_LRS;StandardSSD_ZRS;Premium_LRS;Premium_ZRS;PremiumV2_LRS;UltraSSD_LRS
 	StorageAccountType string `json:"storageAccountType,omitempty"`
 
-	// caching by the host. Unset means Azure's default for the type of the disk.
+	// caching by the host; None for types UltraSSD_LRS and PremiumV2_LRS, and from 4096 GiB on. Unset means Azure's default for the type of
+	// the disk.
 	// +optional
 	// +kubebuilder:validation:Enum=None;ReadOnly;ReadWrite
 	Caching string `json:"caching,omitempty"`

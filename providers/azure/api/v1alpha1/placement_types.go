@@ -20,12 +20,13 @@ type Spot struct {
 }
 
 // SecurityProfile has settings of the security of a machine.
-// +kubebuilder:validation:XValidation:rule="has(self.type) || !has(self.secureBoot) && !has(self.vTPM)",message="secureBoot and vTPM need a type: set it to TrustedLaunch or ConfidentialVM"
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type != 'Standard' || !has(self.secureBoot) && !has(self.vTPM)",message="secureBoot and vTPM need a type: set it to TrustedLaunch or ConfidentialVM"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'ConfidentialVM' || has(self.vTPM) && self.vTPM",message="a confidential machine needs a virtual TPM: set vTPM to true",fieldPath=".vTPM"
 type SecurityProfile struct {
-	// type is TrustedLaunch or ConfidentialVM. Sizes and image have to support it. Unset means Azure's default.
+	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. Standard has to be registered in the subscription
+	// as the feature UseStandardSecurityType. Unset means Azure's default.
 	// +optional
-	// +kubebuilder:validation:Enum=TrustedLaunch;ConfidentialVM
+	// +kubebuilder:validation:Enum=Standard;TrustedLaunch;ConfidentialVM
 	Type string `json:"type,omitempty"`
 
 	// secureBoot lets the machine boot only what is signed. Default: false.

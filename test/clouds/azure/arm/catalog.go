@@ -21,6 +21,29 @@ const (
 		"/resourceGroups/Images/providers/Microsoft.Compute/galleries/millwright/images/node/versions/1.36.3"
 )
 
+// Images of the same gallery: for Arm64, for confidential machines, one whose definition lists no disk controllers, and one of generation 1.
+const (
+	inGallery = "/subscriptions/" + DefaultSubscription +
+		"/resourceGroups/Images/providers/Microsoft.Compute/galleries/millwright/images/"
+	ImageArm64              = inGallery + "node-arm64/versions/1.36.3"
+	ImageConfidential       = inGallery + "node-confidential/versions/1.36.3"
+	ImageWithoutControllers = inGallery + "node-scsi/versions/1.36.3"
+	ImageGeneration1        = inGallery + "node-gen1/versions/1.36.3"
+)
+
+// Names of quotas beside those of families.
+const (
+	QuotaRegion    = "cores"
+	QuotaSpot      = "lowPriorityCores"
+	QuotaAddresses = "PublicIPAddresses"
+)
+
+// Features that a subscription may have registered.
+const (
+	FeatureEncryptionAtHost = "EncryptionAtHost"
+	FeatureStandardSecurity = "UseStandardSecurityType"
+)
+
 // Catalog is what exists at first, and what the platform offers.
 type Catalog struct {
 	// Location is the one region.
@@ -37,8 +60,10 @@ type Catalog struct {
 	Sizes []Size
 	// Others are IDs of resources that can be referred to and have no other effect: security groups, encryption sets, identities.
 	Others []string
-	// Quotas are limits of cores by family; no limit where there is none.
+	// Quotas are limits of cores by family; also QuotaRegion, QuotaSpot and QuotaAddresses. No limit where there is none.
 	Quotas map[string]int
+	// Features are those that are registered in the subscription, such as FeatureEncryptionAtHost.
+	Features []string
 }
 
 // Group is a resource group. Lock is empty, CanNotDelete or ReadOnly.
@@ -58,22 +83,17 @@ type Image struct {
 	Plan bool
 	// SizeGiB is the size of its disk.
 	SizeGiB int32
-}
-
-// Size is a size of virtual machines.
-type Size struct {
-	Name, Family, Architecture string
-	CPUs                       int
-	MemoryGiB                  float64
-	GPUs                       int
-	// Zones that have it; all when nil.
-	Zones []string
-	// Ephemeral is true if its local disk takes an operating system, AcceleratedNetworking if its interfaces are fast.
-	Ephemeral, AcceleratedNetworking, Premium bool
+	// Architecture is x64 or Arm64; empty means x64. Generation is V1 or V2; empty means V2.
+	Architecture, Generation string
+	// SecurityType is TrustedLaunchSupported, TrustedLaunch, ConfidentialVMSupported or ConfidentialVM; empty where the definition has none.
+	SecurityType string
+	// Controllers are the DiskControllerTypes of the definition; SCSI alone where it has none.
+	Controllers []string
 }
 
 // DefaultCatalog is a subscription with a resource group for machines, another for the network, and a few sizes.
 func DefaultCatalog() *Catalog {
+	both := []string{"SCSI", "NVMe"}
 	return &Catalog{
 		Location: DefaultLocation,
 		Zones:    []string{"1", "2", "3"},
@@ -83,30 +103,17 @@ func DefaultCatalog() *Catalog {
 		},
 		Subnets: []Subnet{{ID: DefaultSubnet, Prefix: "10.1", IPv6: "fd00:1:"}},
 		Images: []Image{
-			{ID: DefaultImage, SizeGiB: 30}, {ID: "Canonical:ubuntu-26_04-lts:server:latest", SizeGiB: 30},
-			{ID: "kinvolk:flatcar-container-linux:stable:latest", SizeGiB: 30, Plan: true},
-			{ID: "/communityGalleries/millwright-0001/images/node/versions/1.36.3", SizeGiB: 30},
-			{ID: "/sharedGalleries/millwright-0002/images/node/versions/1.36.3", SizeGiB: 30},
+			{ID: DefaultImage, SizeGiB: 30, SecurityType: "TrustedLaunchSupported", Controllers: both},
+			{ID: ImageArm64, SizeGiB: 30, Architecture: "Arm64", Controllers: both},
+			{ID: ImageConfidential, SizeGiB: 30, SecurityType: "ConfidentialVMSupported", Controllers: both},
+			{ID: ImageWithoutControllers, SizeGiB: 30},
+			{ID: ImageGeneration1, SizeGiB: 30, Generation: "V1"},
+			{ID: "Canonical:ubuntu-26_04-lts:server:latest", SizeGiB: 30, SecurityType: "TrustedLaunchSupported", Controllers: both},
+			{ID: "kinvolk:flatcar-container-linux:stable:latest", SizeGiB: 30, Plan: true, Controllers: both},
+			{ID: "/communityGalleries/millwright-0001/images/node/versions/1.36.3", SizeGiB: 30, Controllers: both},
+			{ID: "/sharedGalleries/millwright-0002/images/node/versions/1.36.3", SizeGiB: 30, Controllers: both},
 		},
-		Sizes: []Size{
-			{Name: "Standard_D2s_v5", Family: "standardDSv5Family", Architecture: "x64", CPUs: 2, MemoryGiB: 8, AcceleratedNetworking: true,
-				Premium: true},
-			{Name: "Standard_D4ds_v5", Family: "standardDDSv5Family", Architecture: "x64", CPUs: 4, MemoryGiB: 16, Ephemeral: true,
-				AcceleratedNetworking: true, Premium: true},
-			{Name: "Standard_E2s_v5", Family: "standardESv5Family", Architecture: "x64", CPUs: 2, MemoryGiB: 16, AcceleratedNetworking: true,
-				Premium: true},
-			{Name: "Standard_D2pds_v5", Family: "standardDPDSv5Family", Architecture: "Arm64", CPUs: 2, MemoryGiB: 8, Ephemeral: true,
-				AcceleratedNetworking: true, Premium: true, Zones: []string{"1", "2"}},
-			{Name: "Standard_NC4as_T4_v3", Family: "Standard NCASv3_T4 Family", Architecture: "x64", CPUs: 4, MemoryGiB: 28, GPUs: 1,
-				AcceleratedNetworking: true, Premium: true, Zones: []string{"3"}},
-			{Name: "Standard_D4s_v5", Family: "standardDSv5Family", Architecture: "x64", CPUs: 4, MemoryGiB: 16, AcceleratedNetworking: true,
-				Premium: true},
-			{Name: "Standard_D8s_v5", Family: "standardDSv5Family", Architecture: "x64", CPUs: 8, MemoryGiB: 32, AcceleratedNetworking: true,
-				Premium: true},
-			{Name: "Standard_D4as_v5", Family: "standardDASv5Family", Architecture: "x64", CPUs: 4, MemoryGiB: 16, AcceleratedNetworking: true,
-				Premium: true},
-			{Name: "Standard_A2_v2", Family: "standardAv2Family", Architecture: "x64", CPUs: 2, MemoryGiB: 4},
-		},
+		Sizes: defaultSizes(),
 	}
 }
 

@@ -211,6 +211,14 @@ func (s *Server) controlRoutes() http.Handler {
 			simulator.WriteJSON(w, d)
 		}
 	})
+	c.Handle("PUT", "quotas", func(w http.ResponseWriter, r *http.Request) {
+		var quotas map[string]int
+		if simulator.ReadJSON(w, r, &quotas) {
+			for name, limit := range quotas {
+				s.SetQuota(name, limit)
+			}
+		}
+	})
 	c.Handle("PUT", "exhausted", func(w http.ResponseWriter, r *http.Request) {
 		var e exhaustBody
 		if simulator.ReadJSON(w, r, &e) {

@@ -11,6 +11,9 @@ import (
 // putMachine creates a virtual machine, or changes its tags.
 func putMachine(s *Server, in *request) (reply, error) {
 	var doc vmDocument
+	if err := fitsModel(in.body); err != nil {
+		return reply{}, err
+	}
 	if err := in.decode(&doc); err != nil {
 		return reply{}, err
 	}
@@ -48,8 +51,7 @@ func putMachine(s *Server, in *request) (reply, error) {
 	}
 	if m.doom == nil {
 		s.makeDisks(m)
-		size := s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
-		s.usedCores[size.Family] += size.CPUs
+		s.count(m, 1)
 	}
 	s.machines[key(m.id)] = m
 	operation, headers := s.begin(in, compute)
@@ -91,19 +93,6 @@ func zoneOf(doc *vmDocument) string {
 		return ""
 	}
 	return doc.Zones[0]
-}
-
-// quota refuses what exceeds the limit of cores.
-func (s *Server) quota(doc *vmDocument) error {
-	size := s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
-	limit, limited := s.options.Catalog.Quotas[size.Family]
-	if used := s.usedCores[size.Family]; limited && used+size.CPUs > limit {
-		return fail(http.StatusConflict, "OperationNotAllowed",
-			"Operation could not be completed as it results in exceeding approved %s Cores quota. "+
-				"Additional details - Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d.",
-			size.Family, s.options.Catalog.Location, limit, used, size.CPUs)
-	}
-	return nil
 }
 
 // attach creates the interfaces that the launch describes, and takes those that it names.

@@ -129,6 +129,9 @@ func (s *Server) evict(m *machine) {
 	s.switchTo(m, powerDeallocating, powerDeallocated)
 }
 
+// isListed is false of what was created so lately that lists lack it.
+func (s *Server) isListed(n *named) bool { return !s.clock.Now().Before(n.created.Add(s.delays.List)) }
+
 // listMachines lists a resource group or a subscription. With statusOnly=true, which only the latter has, items have only their run time
 // status.
 func listMachines(s *Server, in *request) (reply, error) {
@@ -136,7 +139,7 @@ func listMachines(s *Server, in *request) (reply, error) {
 		return reply{}, badRequest("$expand=instanceView needs a $filter, which is not simulated.")
 	}
 	statusOnly := in.group == "" && strings.EqualFold(in.http.URL.Query().Get("statusOnly"), "true")
-	items := sorted(s.machines, func(m *machine) bool { return m.in(in.subscription, in.group) }, func(m *machine) int { return m.sequence })
+	items := sorted(s.machines, func(m *machine) bool { return m.in(in.subscription, in.group) && s.isListed(&m.named) }, func(m *machine) int { return m.sequence })
 	return page(s, in, items, func(m *machine) int { return m.sequence }, func(m *machine) any {
 		if statusOnly {
 			return shown{ID: m.id, Name: m.name, Type: vmType, Location: s.options.Catalog.Location,

@@ -198,10 +198,10 @@ func TestRefusals(t *testing.T) {
 			*vm.Properties.OSProfile.CustomData = strings.Repeat("AAAA", 21846)
 		}},
 		"small disk": {400, "InvalidParameter", func(vm *armcompute.VirtualMachine) { vm.Properties.StorageProfile.OSDisk.DiskSizeGB = ptr(int32(1)) }},
-		"ephemeral": {400, "InvalidParameter", func(vm *armcompute.VirtualMachine) {
+		"ephemeral": {400, "NotSupported", func(vm *armcompute.VirtualMachine) {
 			vm.Properties.StorageProfile.OSDisk.DiffDiskSettings = &armcompute.DiffDiskSettings{Option: ptr(armcompute.DiffDiskOptionsLocal)}
 		}},
-		"eviction": {400, "InvalidParameter", func(vm *armcompute.VirtualMachine) {
+		"eviction": {400, "EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines", func(vm *armcompute.VirtualMachine) {
 			vm.Properties.EvictionPolicy = ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
 		}},
 		"tag": {400, "InvalidTagNameCharacters", func(vm *armcompute.VirtualMachine) { vm.Tags["a/b"] = ptr("") }},

@@ -48,6 +48,8 @@ type Delays struct {
 	Power time.Duration `json:"power"`
 	// Interface is the time from the PUT of an interface to its provisioning state Succeeded.
 	Interface time.Duration `json:"interface"`
+	// List is the time until lists have what was created; a read by its name has it at once.
+	List time.Duration `json:"list"`
 	// Part is the time until a deleted disk, interface or address is gone.
 	Part time.Duration `json:"part"`
 }

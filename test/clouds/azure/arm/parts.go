@@ -79,7 +79,7 @@ func partsOf[T any](all map[string]T, as func(T) partOf) []partOf {
 func (k part) list(s *Server, in *request) (reply, error) {
 	var items []partOf
 	for _, p := range k.all(s) {
-		if p.in(in.subscription, in.group) {
+		if p.in(in.subscription, in.group) && s.isListed(p.named) {
 			items = append(items, p)
 		}
 	}

@@ -151,9 +151,7 @@ func (s *Server) free(m *machine, now time.Time) {
 			d.goneAt = now
 		}
 	}
-	if size := s.options.Catalog.size(m.document.Properties.HardwareProfile.VMSize); size != nil && m.doom == nil {
-		s.usedCores[size.Family] -= size.CPUs
-	}
+	s.count(m, -1)
 	m.nics, m.disks = nil, nil
 }
 

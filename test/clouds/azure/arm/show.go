@@ -1,7 +1,6 @@
 package arm
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 )
@@ -146,27 +145,4 @@ func provisioning(n *named) string {
 		return "Deleting"
 	}
 	return "Succeeded"
-}
-
-// skuItem is an entry of the list of resource SKUs.
-func (s *Server) skuItem(size Size) map[string]any {
-	capability := func(name, value string) map[string]string { return map[string]string{"name": name, "value": value} }
-	yes := func(b bool) string { return strings.ToUpper(fmt.Sprint(b)[:1]) + fmt.Sprint(b)[1:] }
-	zones := size.Zones
-	if zones == nil {
-		zones = s.options.Catalog.Zones
-	}
-	capabilities := []map[string]string{
-		capability("vCPUs", fmt.Sprint(size.CPUs)), capability("MemoryGB", fmt.Sprint(size.MemoryGiB)),
-		capability("CpuArchitectureType", size.Architecture), capability("EphemeralOSDiskSupported", yes(size.Ephemeral)),
-		capability("AcceleratedNetworkingEnabled", yes(size.AcceleratedNetworking)), capability("PremiumIO", yes(size.Premium)),
-	}
-	if size.GPUs > 0 {
-		capabilities = append(capabilities, capability("GPUs", fmt.Sprint(size.GPUs)))
-	}
-	return map[string]any{
-		"resourceType": "virtualMachines", "name": size.Name, "family": size.Family, "locations": []string{s.options.Catalog.Location},
-		"locationInfo": []any{map[string]any{"location": s.options.Catalog.Location, "zones": zones}}, "capabilities": capabilities,
-		"restrictions": []any{},
-	}
 }

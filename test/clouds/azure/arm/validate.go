@@ -31,8 +31,8 @@ func (s *Server) validate(in *request, doc *vmDocument) error {
 	if err := validTags(doc.Tags); err != nil {
 		return err
 	}
-	for _, check := range []func(*request, *vmDocument) error{s.validSize, s.validImage, s.validStorage, s.validOS, s.validNetwork,
-		s.validOptions} {
+	for _, check := range []func(*request, *vmDocument) error{s.validSize, s.validImage, s.validStorage, s.validDisks, s.validHardware, s.validOS,
+		s.validNetwork, s.validOptions} {
 		if err := check(in, doc); err != nil {
 			return err
 		}
@@ -45,7 +45,12 @@ func validTags(tags map[string]string) error {
 	if len(tags) > 50 {
 		return fail(http.StatusBadRequest, "InvalidTags", "The number of tags exceeds the maximum of 50.")
 	}
+	folded := map[string]bool{}
 	for k, v := range tags {
+		if folded[strings.ToLower(k)] {
+			return fail(http.StatusBadRequest, "InvalidTags", "The tag name '%s' is given twice; names are case-insensitive.", k)
+		}
+		folded[strings.ToLower(k)] = true
 		if k == "" || len(k) > 512 || len(v) > 256 || strings.ContainsAny(k, `<>%&\?/`) {
 			return fail(http.StatusBadRequest, "InvalidTagNameCharacters",
 				"The tag names '%s' have reserved characters '<,>,%%,&,\\,?,/' or are too long.", k)
@@ -82,10 +87,7 @@ func (s *Server) validImage(_ *request, doc *vmDocument) error {
 	if ref == nil {
 		return badRequest("Required parameter 'imageReference' is missing (null).")
 	}
-	id := ref.ID + ref.CommunityGalleryImageID + ref.SharedGalleryImageID
-	if ref.Publisher != "" {
-		id = strings.Join([]string{ref.Publisher, ref.Offer, ref.SKU, ref.Version}, ":")
-	}
+	id := imageID(ref)
 	image := s.options.Catalog.image(id)
 	if image == nil {
 		if ref.Publisher != "" {
@@ -108,6 +110,14 @@ func (s *Server) validImage(_ *request, doc *vmDocument) error {
 		return badRequest("The specified disk size %d GB is smaller than the size of the corresponding disk in the VM image: %d GB.", os.DiskSizeGB, image.SizeGiB)
 	}
 	return nil
+}
+
+// imageID is what the catalog names the image by.
+func imageID(ref *imageReference) string {
+	if ref.Publisher != "" {
+		return strings.Join([]string{ref.Publisher, ref.Offer, ref.SKU, ref.Version}, ":")
+	}
+	return ref.ID + ref.CommunityGalleryImageID + ref.SharedGalleryImageID
 }
 
 func (s *Server) validStorage(in *request, doc *vmDocument) error {
@@ -143,26 +153,6 @@ func (s *Server) validStorage(in *request, doc *vmDocument) error {
 			return fail(http.StatusConflict, "ConflictingUserInput",
 				"Disk '%s' already exists in resource group %s. Only CreateOption.Attach is supported.", name, in.group)
 		}
-	}
-	return nil
-}
-
-// validEphemeral checks an OS disk on the host.
-func validEphemeral(doc *vmDocument, size *Size) error {
-	os := doc.Properties.StorageProfile.OSDisk
-	d := os.DiffDiskSettings
-	if d == nil {
-		return nil
-	}
-	switch {
-	case !size.Ephemeral:
-		return badRequest("The VM size '%s' cannot have an ephemeral OS disk.", size.Name)
-	case os.Caching != "ReadOnly":
-		return badRequest("An ephemeral OS disk needs caching ReadOnly.")
-	case d.Option != "Local" || d.Placement != "" && !slices.Contains([]string{"CacheDisk", "ResourceDisk", "NvmeDisk"}, d.Placement):
-		return badRequest("The value of parameter 'diffDiskSettings' is invalid.")
-	case doc.Properties.Priority == "Spot" && doc.Properties.EvictionPolicy != "Delete":
-		return badRequest("A Spot VM with an ephemeral OS disk needs eviction policy Delete.")
 	}
 	return nil
 }

@@ -19,6 +19,10 @@ func (s *Server) validNetwork(in *request, doc *vmDocument) error {
 	case len(p.NetworkInterfaceConfigurations) > 0 && p.NetworkAPIVersion == "":
 		return badRequest("networkApiVersion is required when networkInterfaceConfigurations are specified.")
 	}
+	if size := s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize); count > size.Interfaces {
+		return badRequest("The number of network interfaces for virtual machine %s exceeds the maximum allowed for the virtual machine size %s. "+
+			"The number of network interfaces is %d and the maximum allowed is %d.", in.name, size.Name, count, size.Interfaces)
+	}
 	primaries := 0
 	for _, n := range p.NetworkInterfaceConfigurations {
 		if err := s.validInterface(doc, n); err != nil {
@@ -98,14 +102,30 @@ func (s *Server) missing(id string) error {
 
 // validOptions checks what else a launch may have.
 func (s *Server) validOptions(_ *request, doc *vmDocument) error {
-	p := &doc.Properties
+	p, size := &doc.Properties, s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
 	switch {
 	case !slices.Contains([]string{"", "Regular", "Low", "Spot"}, p.Priority):
 		return badRequest("The value of parameter 'priority' is invalid.")
 	case p.Priority != "Spot" && (p.EvictionPolicy != "" || p.BillingProfile != nil):
-		return badRequest("Eviction policy and billing profile can be set on Azure Spot Virtual Machines only.")
+		return fail(http.StatusBadRequest, "EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines",
+			"Eviction policy can be set only on Azure Spot Virtual Machines.")
 	case p.BillingProfile != nil && p.BillingProfile.MaxPrice != -1 && p.BillingProfile.MaxPrice <= 0:
-		return badRequest("The value of parameter 'maxPrice' is invalid.")
+		return fail(http.StatusBadRequest, "MaxPriceValueInvalid", "Supported values are -1, and decimals greater than zero.")
+	case p.Priority == "Spot" && !size.Spot:
+		return badRequest("The VM size %s does not support Azure Spot Virtual Machines.", size.Name)
+	case p.BillingProfile != nil && p.BillingProfile.MaxPrice > 0 && p.BillingProfile.MaxPrice < size.price():
+		return fail(http.StatusConflict, "SpotPriceGreaterThanProvidedMaxPrice",
+			"Unable to perform operation since the provided max price %v USD is lower than the current spot price %v USD for Azure Spot VM size %s.",
+			p.BillingProfile.MaxPrice, size.price(), size.Name)
+	case !slices.Contains([]string{"", "Deallocate", "Delete"}, p.EvictionPolicy):
+		return badRequest("The value of parameter 'evictionPolicy' is invalid.")
+	case p.Priority == "Spot" && p.AvailabilitySet != nil:
+		return fail(http.StatusBadRequest, "AzureSpotVMNotSupportedInAvailabilitySet",
+			"Azure Spot Virtual Machine is not supported in Availability Set.")
+	case p.CapacityReservation != nil && (p.Priority == "Spot" || p.HostGroup != nil || p.AvailabilitySet != nil):
+		return badRequest("A capacity reservation is not supported for Spot VMs, dedicated hosts and availability sets.")
+	case p.HostGroup != nil && p.Priority == "Spot":
+		return badRequest("Azure Spot Virtual Machine is not supported on dedicated hosts.")
 	case len(doc.Zones) > 0 && p.AvailabilitySet != nil:
 		return badRequest("A virtual machine in an availability zone cannot be in an availability set.")
 	}
