@@ -41,6 +41,7 @@ var actions = map[string][]string{
 	"PublicIPAddresses_List":       {"Microsoft.Network/publicIPAddresses/read"},
 	"PublicIPAddresses_UpdateTags": {"Microsoft.Network/publicIPAddresses/write"}, "PublicIPAddresses_Delete": {"Microsoft.Network/publicIPAddresses/delete"},
 	"Disks_List": {"Microsoft.Compute/disks/read"}, "Disks_UpdateTags": {"Microsoft.Compute/disks/write"}, "Disks_Delete": {"Microsoft.Compute/disks/delete"},
+	"GalleryImageVersions_Get": {"Microsoft.Compute/galleries/images/versions/read"}, "Images_Get": {"Microsoft.Compute/images/read"},
 	"Disks_Get":         {"Microsoft.Compute/disks/read"},
 	"ResourceSkus_List": {"Microsoft.Compute/skus/read"},
 	"Operations_Get": {
@@ -50,7 +51,7 @@ var actions = map[string][]string{
 }
 
 // unseen are operations that this test does not provoke: what goes with a machine is left by Azure's failures alone.
-var unseen = []string{"PublicIPAddresses_Delete", "Disks_Delete", "Disks_Get", "Operations_Get"}
+var unseen = []string{"PublicIPAddresses_Delete", "Disks_Delete", "Disks_Get", "Images_Get", "Operations_Get"}
 
 // ofSubscription are the operations on a subscription as a whole, which a role in resource groups does not allow.
 var ofSubscription = []string{"VirtualMachines_ListAll", "ResourceSkus_List", "Operations_Get"}

@@ -23,17 +23,21 @@ var _ machinetemplate.Sizer[*infrav1.AzureMachineTemplate] = (*Driver)(nil)
 type sizes struct {
 	mu    sync.Mutex
 	known map[string]machinetemplate.Size
+	// images are the sizes in GiB of the OS disks that images make.
+	images map[string]int64
 }
 
-func newSizes() *sizes { return &sizes{known: map[string]machinetemplate.Size{}} }
+func newSizes() *sizes {
+	return &sizes{known: map[string]machinetemplate.Size{}, images: map[string]int64{}}
+}
 
 // TemplateScope is the scope of the calls of Size.
 func TemplateScope(template *infrav1.AzureMachineTemplate) driver.Scope {
 	return driver.Scope{Identity: template.IdentityName(), Location: locationOfScope(&template.Spec.Template.Spec)}
 }
 
-// Size is that of the template's size in the list of resource SKUs. The disk is that of the OS disk where the template gives its size; how
-// many pods fit depends on the network of the cluster, which is not known here.
+// Size is that of the template's size in the list of resource SKUs. The disk is the OS disk, of the size that the template or
+// else its image has; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplate) (machinetemplate.Size, error) {
 	spec := canonical(&template.Spec.Template.Spec)
 	size, err := d.sizeOf(ctx, TemplateScope(template), spec)
@@ -41,8 +45,14 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplat
 		return machinetemplate.Size{}, err
 	}
 	size.Capacity = size.Capacity.DeepCopy()
+	gib := int64(0)
 	if disk := spec.OSDisk; disk != nil && disk.SizeGiB != nil {
-		size.Capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(*disk.SizeGiB)<<30, resource.BinarySI)
+		gib = int64(*disk.SizeGiB)
+	} else {
+		gib = d.imageSize(ctx, TemplateScope(template), spec)
+	}
+	if gib > 0 {
+		size.Capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(gib<<30, resource.BinarySI)
 	}
 	return size, nil
 }

@@ -33,3 +33,30 @@ func TestSize_EachSimulatedSize_IsWhatTheNodeHas(t *testing.T) {
 	}
 	f.Expect(f.calls()["ResourceSkus_List"]).To(Equal(1), "one list serves all sizes of a location")
 }
+
+// TestSize_EphemeralStorage_IsThatOfTheOSDisk: of the spec, else of the image; none if the size of the image cannot be read.
+func TestSize_EphemeralStorage_IsThatOfTheOSDisk(t *testing.T) {
+	for _, row := range []struct {
+		want   string
+		change func(*infrav1.AzureMachineSpec)
+	}{
+		{"64Gi", func(s *infrav1.AzureMachineSpec) { s.OSDisk = &infrav1.OSDisk{SizeGiB: ptr(int32(64))} }},
+		{"30Gi", func(s *infrav1.AzureMachineSpec) { s.Image.ID = strings.ToLower(s.Image.ID) }},
+		{"40Gi", func(s *infrav1.AzureMachineSpec) { s.Image.ID = arm.ManagedImage }},
+		{"0", func(s *infrav1.AzureMachineSpec) {
+			s.Image.ID = strings.Replace(arm.DefaultImage, "1.36.3", "latest", 1)
+		}},
+		{"0", func(s *infrav1.AzureMachineSpec) { s.Image.ID = "Canonical:ubuntu-26_04-lts:server:latest" }},
+		{"0", func(s *infrav1.AzureMachineSpec) { s.Image.ID = arm.ManagedImage + "-that-is-not-there" }},
+	} {
+		f := newFixture(t, arm.Options{})
+		template := &infrav1.AzureMachineTemplate{}
+		template.Spec.Template.Spec = spec(row.change)
+		for range 2 {
+			got, err := f.Size(f.ctx, template)
+			f.Expect(err).NotTo(HaveOccurred())
+			f.Expect(got.Capacity.StorageEphemeral().String()).To(Equal(row.want))
+		}
+		f.Expect(f.calls()["GalleryImageVersions_Get"] + f.calls()["Images_Get"]).To(BeNumerically("<=", 2))
+	}
+}

@@ -28,6 +28,7 @@ const (
 	ImageArm64              = inGallery + "node-arm64/versions/1.36.3"
 	ImageConfidential       = inGallery + "node-confidential/versions/1.36.3"
 	ImageWithoutControllers = inGallery + "node-scsi/versions/1.36.3"
+	ManagedImage            = "/subscriptions/" + DefaultSubscription + "/resourceGroups/Images/providers/Microsoft.Compute/images/node"
 	ImageGeneration1        = inGallery + "node-gen1/versions/1.36.3"
 )
 
@@ -107,6 +108,7 @@ func DefaultCatalog() *Catalog {
 			{ID: ImageArm64, SizeGiB: 30, Architecture: "Arm64", Controllers: both},
 			{ID: ImageConfidential, SizeGiB: 30, SecurityType: "ConfidentialVMSupported", Controllers: both},
 			{ID: ImageWithoutControllers, SizeGiB: 30},
+			{ID: ManagedImage, SizeGiB: 40},
 			{ID: ImageGeneration1, SizeGiB: 30, Generation: "V1"},
 			{ID: "Canonical:ubuntu-26_04-lts:server:latest", SizeGiB: 30, SecurityType: "TrustedLaunchSupported", Controllers: both},
 			{ID: "kinvolk:flatcar-container-linux:stable:latest", SizeGiB: 30, Plan: true, Controllers: both},

@@ -49,3 +49,19 @@ func getSubnet(s *Server, in *request) (reply, error) {
 			".0.0/22"},
 	})
 }
+
+// getImage reads an image of the catalog, as far as its size.
+func getImage(s *Server, in *request) (reply, error) {
+	image := s.options.Catalog.image(in.http.URL.Path)
+	if image == nil {
+		return reply{}, fail(http.StatusNotFound, "ResourceNotFound", "The Resource '%s' was not found.", in.http.URL.Path)
+	}
+	name := image.ID[strings.LastIndex(image.ID, "/")+1:]
+	disk := map[string]any{"osDisk": map[string]any{"osType": "Linux", "diskSizeGB": image.SizeGiB}}
+	if in.action == "GalleryImageVersions_Get" {
+		disk = map[string]any{"osDiskImage": map[string]any{"sizeInGB": image.SizeGiB}}
+	}
+	return ok(map[string]any{"id": image.ID, "name": name, "location": s.options.Catalog.Location, "properties": map[string]any{
+		"provisioningState": "Succeeded", "storageProfile": disk,
+	}})
+}

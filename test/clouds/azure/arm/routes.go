@@ -26,6 +26,9 @@ func (s *Server) routes() *http.ServeMux {
 	handle("GET "+inSubscription+networkKinds+"locations/{location}/operations/{id}", "Operations_Get", getOperation)
 	handle("GET "+inGroup+networkKinds+"virtualnetworks/{network}/subnets/{subnet}", "Subnets_Get", getSubnet)
 
+	handle("GET "+inGroup+computeKinds+"galleries/{gallery}/images/{image}/versions/{version}", "GalleryImageVersions_Get", getImage)
+	handle("GET "+inGroup+computeKinds+"images/{image}", "Images_Get", getImage)
+
 	handle("PUT"+machineOf, "VirtualMachines_CreateOrUpdate", putMachine)
 	handle("GET"+machineOf, "VirtualMachines_Get", getMachine)
 	handle("PATCH"+machineOf, "VirtualMachines_Update", patchMachine)
