@@ -22,6 +22,7 @@ func main() {
 		tenant   arm.Options
 		throttle bool
 		quotas   map[string]int
+		features []string
 	)
 	base.AddFlags(pflag.CommandLine)
 	pflag.BoolVar(&throttle, "throttle", false, "limit requests as Azure documents it for a subscription")
@@ -32,13 +33,14 @@ func main() {
 	pflag.DurationVar(&d.Power, "power-delay", time.Second, "time that a change of power takes")
 	pflag.DurationVar(&d.List, "list-delay", 0, "time until lists have what was created; reads by name have it at once")
 	pflag.StringToIntVar(&quotas, "quota", nil, "limits of cores by family, as standardDSv5Family=8; also cores, lowPriorityCores and PublicIPAddresses")
+	pflag.StringSliceVar(&features, "feature", nil, "features that the subscription has registered: EncryptionAtHost, UseStandardSecurityType")
 	pflag.DurationVar(&d.Part, "part-delay", 0, "time until a deleted disk, interface or address is gone")
 	pflag.Parse()
 	if throttle {
 		tenant.Throttles = arm.DefaultThrottles()
 	}
 	tenant.Catalog = arm.DefaultCatalog()
-	tenant.Catalog.Quotas = quotas
+	tenant.Catalog.Quotas, tenant.Catalog.Features = quotas, features
 	program.Main("azure-simulator", "Azure Resource Manager", &base, func(m simulator.Machines) program.Cloud {
 		tenant.Machines = m
 		return &azure{Server: arm.New(tenant), identities: identities()}
