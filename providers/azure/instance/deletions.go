@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -42,9 +43,9 @@ type deletions struct {
 }
 
 type deletion struct {
-	// url is that of the operation; empty if there is none.
-	url string
-	at  time.Time
+	// operation is its URL; empty if there is none.
+	operation string
+	at        time.Time
 	// unforced is true if Azure refuses forceDeletion.
 	unforced bool
 }
@@ -53,9 +54,9 @@ func newDeletions() *deletions { return &deletions{known: map[resourceKey]deleti
 
 // remember keeps the operation of an accepted deletion, and forgets those that are too old.
 func (d *deletions) remember(r resourceKey, response *http.Response, now time.Time) {
-	url := ""
+	operation := ""
 	if response != nil && response.StatusCode == http.StatusAccepted {
-		url = response.Header.Get("Azure-AsyncOperation")
+		operation = response.Header.Get("Azure-AsyncOperation")
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,8 +65,8 @@ func (d *deletions) remember(r resourceKey, response *http.Response, now time.Ti
 			delete(d.known, key)
 		}
 	}
-	if url != "" {
-		d.known[r] = deletion{url: url, at: now, unforced: d.known[r].unforced}
+	if operation != "" {
+		d.known[r] = deletion{operation: operation, at: now, unforced: d.known[r].unforced}
 	}
 }
 
@@ -91,11 +92,11 @@ func (d *deletions) forget(r resourceKey) {
 // followDeletion reads the operation of an earlier deletion of the resource, once. continues is true while Azure works on it. The error is
 // why the deletion has failed. An operation that cannot be read is forgotten, so that the resource is deleted again.
 func (d *Driver) followDeletion(ctx context.Context, s *subscription, r resourceKey, operation string) (continues bool, err error) {
-	url := d.deletions.get(r).url
-	if url == "" {
+	known := d.deletions.get(r).operation
+	if known == "" {
 		return false, nil
 	}
-	status, err := s.network.operation(ctx, url)
+	status, err := s.network.operation(ctx, known)
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer) && answer.StatusCode != http.StatusTooManyRequests:
@@ -143,13 +144,16 @@ type operationStatus struct {
 	Error  apiError `json:"error"`
 }
 
-// operation reads an asynchronous operation.
-func (n *network) operation(ctx context.Context, url string) (operationStatus, error) {
+// operation reads an asynchronous operation. Whatever host the URL names, the configured Azure Resource Manager is asked: no other address
+// gets the token.
+func (n *network) operation(ctx context.Context, operation string) (operationStatus, error) {
 	var status operationStatus
-	if !n.isOwn(url) {
-		return status, errors.New("the operation is at another address than Azure Resource Manager")
+	at, err := url.Parse(operation)
+	if err != nil {
+		return status, err
 	}
-	request, err := runtime.NewRequest(named(ctx, "Operations", "Get"), http.MethodGet, url)
+	own := strings.TrimSuffix(n.client.Endpoint(), "/") + at.EscapedPath() + "?" + at.RawQuery
+	request, err := runtime.NewRequest(named(ctx, "Operations", "Get"), http.MethodGet, own)
 	if err != nil {
 		return status, err
 	}

@@ -66,6 +66,16 @@ func TestDelete_OperationFailsAfterAcceptance_ReturnsAzuresWords(t *testing.T) {
 	}
 }
 
+// TestDelete_OperationNamesAnotherHost_AsksAzureResourceManager: no other address gets the token, and one behind a proxy is found.
+func TestDelete_OperationNamesAnotherHost_AsksAzureResourceManager(t *testing.T) {
+	f := newFixture(t, arm.Options{OperationHost: "westeurope.management.example.com"})
+	h := f.running(launch("m1"))
+	for range 2 {
+		f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
+	}
+	f.Expect(f.calls()).To(And(HaveKeyWithValue("VirtualMachines_Delete", 1), HaveKeyWithValue("Operations_Get", 1)))
+}
+
 // TestDelete_OperationCannotBeRead_IsSentAgain: a role of an earlier version, an operation that Azure has forgotten, and a new process.
 func TestDelete_OperationCannotBeRead_IsSentAgain(t *testing.T) {
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {

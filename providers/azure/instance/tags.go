@@ -75,6 +75,6 @@ func marked(tags map[string]*string) driver.Instance {
 
 // Mark describes which tags a machine must carry to be the handle's.
 func (d *Driver) Mark(h driver.Handle) string {
-	return fmt.Sprintf("tags %s=%s and %s=%s (its network interfaces and OS disk are then deleted with it, data disks and public IP addresses "+
-		"only if their deleteOption is Delete)", TagOwnerUID, h.OwnerUID, TagMachine, h.Owner)
+	return fmt.Sprintf("tags %s=%s and %s=%s (its network interfaces and OS disk are then deleted with it, data disks and public IP "+
+		"addresses only if their deleteOption is Delete)", TagOwnerUID, h.OwnerUID, TagMachine, h.Owner)
 }

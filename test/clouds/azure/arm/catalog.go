@@ -21,7 +21,7 @@ const (
 		"/resourceGroups/Images/providers/Microsoft.Compute/galleries/millwright/images/node/versions/1.36.3"
 )
 
-// Images of the same gallery: for Arm64, for confidential machines, one whose definition lists no disk controllers, and one of generation 1.
+// Further images: for Arm64, for confidential machines, without disk controllers in the definition, managed, and of generation 1.
 const (
 	inGallery = "/subscriptions/" + DefaultSubscription +
 		"/resourceGroups/Images/providers/Microsoft.Compute/galleries/millwright/images/"

@@ -139,7 +139,8 @@ func listMachines(s *Server, in *request) (reply, error) {
 		return reply{}, badRequest("$expand=instanceView needs a $filter, which is not simulated.")
 	}
 	statusOnly := in.group == "" && strings.EqualFold(in.http.URL.Query().Get("statusOnly"), "true")
-	items := sorted(s.machines, func(m *machine) bool { return m.in(in.subscription, in.group) && s.isListed(&m.named) }, func(m *machine) int { return m.sequence })
+	shows := func(m *machine) bool { return m.in(in.subscription, in.group) && s.isListed(&m.named) }
+	items := sorted(s.machines, shows, func(m *machine) int { return m.sequence })
 	return page(s, in, items, func(m *machine) int { return m.sequence }, func(m *machine) any {
 		if statusOnly {
 			return shown{ID: m.id, Name: m.name, Type: vmType, Location: s.options.Catalog.Location,

@@ -24,7 +24,11 @@ const pollAfter = 10 * time.Second
 func (s *Server) begin(in *request, provider string) (*operation, map[string]string) {
 	o := &operation{id: s.ids.uuid(), began: s.clock.Now(), provider: provider}
 	s.operations[o.id] = o
-	base := s.endpoint + "/subscriptions/" + in.subscription + "/providers/" + provider + "/locations/" + s.options.Catalog.Location +
+	endpoint := s.endpoint
+	if s.options.OperationHost != "" {
+		endpoint = "https://" + s.options.OperationHost
+	}
+	base := endpoint + "/subscriptions/" + in.subscription + "/providers/" + provider + "/locations/" + s.options.Catalog.Location +
 		"/operations/" + o.id
 	query := "?api-version=" + in.http.URL.Query().Get("api-version")
 	return o, map[string]string{

@@ -34,6 +34,8 @@ type Options struct {
 	Latency time.Duration
 	// RefusedLaunchesLeaveInterfaces has a launch that is refused for lack of capacity at once leave the interface that it had created before.
 	RefusedLaunchesLeaveInterfaces bool
+	// OperationHost is the host in the URLs of operations; that of the call when empty.
+	OperationHost string
 	// Machines boots virtual machines; none boot when nil.
 	Machines simulator.Machines
 }

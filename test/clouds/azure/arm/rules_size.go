@@ -40,29 +40,27 @@ func validController(doc *vmDocument, size *Size, image *Image) error {
 	case !slices.Contains([]string{"SCSI", "NVMe"}, wanted):
 		return badRequest("The value of parameter 'diskControllerType' is invalid.")
 	case !slices.Contains(size.Controllers, wanted):
-		return badRequest("The VM size '%s' cannot boot with DiskControllerType '%s'. Please check that the disk controller type provided is one of "+
-			"the supported disk controller types for the VM size '%s'.%s", size.Name, wanted, size.Name, query)
+		return badRequest("The VM size '%s' cannot boot with DiskControllerType '%s'. Please check that the disk controller type provided is "+
+			"one of the supported disk controller types for the VM size '%s'.%s", size.Name, wanted, size.Name, query)
 	case slices.Contains(offered, wanted):
 		return nil
 	}
-	return badRequest("The VM size '%s' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image or "+
-		"disk is one of the supported disk controller types for the VM size '%s'.%s", size.Name, size.Name, query)
+	return badRequest("The VM size '%s' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image "+
+		"or disk is one of the supported disk controller types for the VM size '%s'.%s", size.Name, size.Name, query)
 }
 
 // validSecurity checks trusted launch (https://learn.microsoft.com/azure/virtual-machines/trusted-launch), confidential machines
 // (https://learn.microsoft.com/azure/confidential-computing/confidential-vm-overview) and encryption at host.
 func (s *Server) validSecurity(doc *vmDocument, size *Size, image *Image) error {
 	p := doc.Properties.SecurityProfile
-	managed := doc.Properties.StorageProfile.OSDisk.ManagedDisk
-	encrypted := managed != nil && managed.SecurityProfile != nil && managed.SecurityProfile.SecurityEncryptionType != ""
 	if p == nil {
 		p = &securityProfile{}
 	}
-	uefi := p.UefiSettings != nil
+	encrypted := encryptsState(doc.Properties.StorageProfile.OSDisk)
 	switch {
 	case p.EncryptionAtHost && !slices.Contains(s.options.Catalog.Features, FeatureEncryptionAtHost):
-		return badRequest("The property 'securityProfile.encryptionAtHost' is not valid because the 'Microsoft.Compute/EncryptionAtHost' feature is " +
-			"not enabled for this subscription.")
+		return badRequest("The property 'securityProfile.encryptionAtHost' is not valid because the 'Microsoft.Compute/EncryptionAtHost' feature " +
+			"is not enabled for this subscription.")
 	case p.EncryptionAtHost && !size.EncryptionAtHost:
 		return badRequest("The VM size %s does not support encryption at host.", size.Name)
 	case encrypted && p.SecurityType != "ConfidentialVM":
@@ -70,39 +68,61 @@ func (s *Server) validSecurity(doc *vmDocument, size *Size, image *Image) error 
 	}
 	switch p.SecurityType {
 	case "":
-		if uefi {
-			return badRequest("Use of UEFI settings is not supported without a security type.")
-		}
-		if image.SecurityType == "TrustedLaunch" || image.SecurityType == "ConfidentialVM" {
-			return fail(http.StatusBadRequest, "BadRequest",
-				"The provided gallery image only supports creation of VMs and VM Scale Sets with '%s' security type.", image.SecurityType)
-		}
+		return withoutSecurity(p, image)
 	case "Standard":
-		switch {
-		case !slices.Contains(s.options.Catalog.Features, FeatureStandardSecurity):
-			return badRequest("The value of parameter securityProfile.securityType is invalid.")
-		case uefi:
-			return badRequest("Use of UEFI settings is not supported when security type is 'Standard'.")
-		}
+		return s.standardSecurity(p)
 	case "TrustedLaunch":
-		switch {
-		case size.NoTrustedLaunch || !slices.Contains(size.Generations, "V2"):
-			return unsupportedSecurity(size, p.SecurityType)
-		case !slices.Contains([]string{"TrustedLaunchSupported", "TrustedLaunch", "TrustedLaunchAndConfidentialVMSupported"}, image.SecurityType):
-			return fail(http.StatusBadRequest, "BadRequest",
-				"Use of TrustedLaunch setting is not supported for the provided image. Please select Trusted Launch Supported Gen2 OS Image.")
-		}
+		return trustedLaunch(size, image)
 	case "ConfidentialVM":
-		switch {
-		case size.Confidential == "":
-			return unsupportedSecurity(size, p.SecurityType)
-		case image.SecurityType != "ConfidentialVMSupported" && image.SecurityType != "ConfidentialVM":
-			return fail(http.StatusBadRequest, "BadRequest", "Use of ConfidentialVM setting is not supported for the provided image.")
-		case !encrypted || !uefi || !p.UefiSettings.VTpmEnabled:
-			return badRequest("A ConfidentialVM needs osDisk.managedDisk.securityProfile.securityEncryptionType and uefiSettings.vTpmEnabled.")
-		}
-	default:
+		return confidential(p, size, image, encrypted)
+	}
+	return badRequest("The value of parameter securityProfile.securityType is invalid.")
+}
+
+func encryptsState(os *osDisk) bool {
+	return os.ManagedDisk != nil && os.ManagedDisk.SecurityProfile != nil && os.ManagedDisk.SecurityProfile.SecurityEncryptionType != ""
+}
+
+func withoutSecurity(p *securityProfile, image *Image) error {
+	switch {
+	case p.UefiSettings != nil:
+		return badRequest("Use of UEFI settings is not supported without a security type.")
+	case image.SecurityType == "TrustedLaunch" || image.SecurityType == "ConfidentialVM":
+		return fail(http.StatusBadRequest, "BadRequest",
+			"The provided gallery image only supports creation of VMs and VM Scale Sets with '%s' security type.", image.SecurityType)
+	}
+	return nil
+}
+
+func (s *Server) standardSecurity(p *securityProfile) error {
+	switch {
+	case !slices.Contains(s.options.Catalog.Features, FeatureStandardSecurity):
 		return badRequest("The value of parameter securityProfile.securityType is invalid.")
+	case p.UefiSettings != nil:
+		return badRequest("Use of UEFI settings is not supported when security type is 'Standard'.")
+	}
+	return nil
+}
+
+func trustedLaunch(size *Size, image *Image) error {
+	switch {
+	case size.NoTrustedLaunch || !slices.Contains(size.Generations, "V2"):
+		return unsupportedSecurity(size, "TrustedLaunch")
+	case image.SecurityType != "TrustedLaunchSupported" && image.SecurityType != "TrustedLaunch":
+		return fail(http.StatusBadRequest, "BadRequest",
+			"Use of TrustedLaunch setting is not supported for the provided image. Please select Trusted Launch Supported Gen2 OS Image.")
+	}
+	return nil
+}
+
+func confidential(p *securityProfile, size *Size, image *Image, encrypted bool) error {
+	switch {
+	case size.Confidential == "":
+		return unsupportedSecurity(size, "ConfidentialVM")
+	case image.SecurityType != "ConfidentialVMSupported" && image.SecurityType != "ConfidentialVM":
+		return fail(http.StatusBadRequest, "BadRequest", "Use of ConfidentialVM setting is not supported for the provided image.")
+	case !encrypted || p.UefiSettings == nil || !p.UefiSettings.VTpmEnabled:
+		return badRequest("A ConfidentialVM needs osDisk.managedDisk.securityProfile.securityEncryptionType and uefiSettings.vTpmEnabled.")
 	}
 	return nil
 }

@@ -128,7 +128,8 @@ func (s *Server) skuItem(size Size) map[string]any {
 	}
 	details := []any{}
 	if size.Ultra {
-		details = append(details, map[string]any{"name": zones, "capabilities": []any{map[string]string{"name": "UltraSSDAvailable", "value": "True"}}})
+		available := []any{map[string]string{"name": "UltraSSDAvailable", "value": "True"}}
+		details = append(details, map[string]any{"name": zones, "capabilities": available})
 	}
 	return map[string]any{
 		"resourceType": "virtualMachines", "name": size.Name, "family": size.Family, "locations": []string{s.options.Catalog.Location},

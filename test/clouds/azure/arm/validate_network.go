@@ -100,32 +100,52 @@ func (s *Server) missing(id string) error {
 		"Please make sure that the referenced resource exists, and that both resources are in the same region.", id)
 }
 
-// validOptions checks what else a launch may have.
-func (s *Server) validOptions(_ *request, doc *vmDocument) error {
-	p, size := &doc.Properties, s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
+// validPriority checks the settings of Spot Virtual Machines: https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
+func validPriority(p *vmProperties, size *Size) error {
 	switch {
 	case !slices.Contains([]string{"", "Regular", "Low", "Spot"}, p.Priority):
 		return badRequest("The value of parameter 'priority' is invalid.")
 	case p.Priority != "Spot" && (p.EvictionPolicy != "" || p.BillingProfile != nil):
 		return fail(http.StatusBadRequest, "EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines",
 			"Eviction policy can be set only on Azure Spot Virtual Machines.")
-	case p.BillingProfile != nil && p.BillingProfile.MaxPrice != -1 && p.BillingProfile.MaxPrice <= 0:
-		return fail(http.StatusBadRequest, "MaxPriceValueInvalid", "Supported values are -1, and decimals greater than zero.")
-	case p.Priority == "Spot" && !size.Spot:
-		return badRequest("The VM size %s does not support Azure Spot Virtual Machines.", size.Name)
-	case p.BillingProfile != nil && p.BillingProfile.MaxPrice > 0 && p.BillingProfile.MaxPrice < size.price():
-		return fail(http.StatusConflict, "SpotPriceGreaterThanProvidedMaxPrice",
-			"Unable to perform operation since the provided max price %v USD is lower than the current spot price %v USD for Azure Spot VM size %s.",
-			p.BillingProfile.MaxPrice, size.price(), size.Name)
+	case p.Priority != "Spot":
+		return nil
 	case !slices.Contains([]string{"", "Deallocate", "Delete"}, p.EvictionPolicy):
 		return badRequest("The value of parameter 'evictionPolicy' is invalid.")
-	case p.Priority == "Spot" && p.AvailabilitySet != nil:
+	case !size.Spot:
+		return badRequest("The VM size %s does not support Azure Spot Virtual Machines.", size.Name)
+	case p.AvailabilitySet != nil:
 		return fail(http.StatusBadRequest, "AzureSpotVMNotSupportedInAvailabilitySet",
 			"Azure Spot Virtual Machine is not supported in Availability Set.")
+	case p.HostGroup != nil:
+		return badRequest("Azure Spot Virtual Machine is not supported on dedicated hosts.")
+	}
+	return validPrice(p.BillingProfile, size)
+}
+
+func validPrice(p *billingProfile, size *Size) error {
+	switch {
+	case p == nil || p.MaxPrice == -1:
+		return nil
+	case p.MaxPrice <= 0:
+		return fail(http.StatusBadRequest, "MaxPriceValueInvalid", "Supported values are -1, and decimals greater than zero.")
+	case p.MaxPrice < size.price():
+		return fail(http.StatusConflict, "SpotPriceGreaterThanProvidedMaxPrice",
+			"Unable to perform operation since the provided max price %v USD is lower than the current spot price %v USD for Azure Spot VM size %s.",
+			p.MaxPrice, size.price(), size.Name)
+	}
+	return nil
+}
+
+// validOptions checks what else a launch may have.
+func (s *Server) validOptions(_ *request, doc *vmDocument) error {
+	p, size := &doc.Properties, s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
+	if err := validPriority(p, size); err != nil {
+		return err
+	}
+	switch {
 	case p.CapacityReservation != nil && (p.Priority == "Spot" || p.HostGroup != nil || p.AvailabilitySet != nil):
 		return badRequest("A capacity reservation is not supported for Spot VMs, dedicated hosts and availability sets.")
-	case p.HostGroup != nil && p.Priority == "Spot":
-		return badRequest("Azure Spot Virtual Machine is not supported on dedicated hosts.")
 	case len(doc.Zones) > 0 && p.AvailabilitySet != nil:
 		return badRequest("A virtual machine in an availability zone cannot be in an availability set.")
 	}
