@@ -92,11 +92,11 @@ func (d *deletions) forget(r resourceKey) {
 // followDeletion reads the operation of an earlier deletion of the resource, once. continues is true while Azure works on it. The error is
 // why the deletion has failed. An operation that cannot be read is forgotten, so that the resource is deleted again.
 func (d *Driver) followDeletion(ctx context.Context, s *subscription, r resourceKey, operation string) (continues bool, err error) {
-	known := d.deletions.get(r).operation
-	if known == "" {
+	known := d.deletions.get(r)
+	if known.operation == "" || d.clock.Now().Sub(known.at) > rememberedFor {
 		return false, nil
 	}
-	status, err := s.network.operation(ctx, known)
+	status, err := s.network.operation(ctx, known.operation)
 	var answer *azcore.ResponseError
 	switch {
 	case errors.As(err, &answer) && answer.StatusCode != http.StatusTooManyRequests:

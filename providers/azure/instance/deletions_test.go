@@ -76,6 +76,20 @@ func TestDelete_OperationNamesAnotherHost_AsksAzureResourceManager(t *testing.T)
 	f.Expect(f.calls()).To(And(HaveKeyWithValue("VirtualMachines_Delete", 1), HaveKeyWithValue("Operations_Get", 1)))
 }
 
+// TestDelete_OperationNeverEnds_IsSentAgain after an hour, also if nothing can be read all the time.
+func TestDelete_OperationNeverEnds_IsSentAgain(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	f.cloud.SetDelays(arm.Delays{Create: creation, Delete: 24 * time.Hour})
+	h := f.running(launch("m1"))
+	for range 3 {
+		f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
+	}
+	f.Expect(f.calls()).To(HaveKeyWithValue("VirtualMachines_Delete", 1))
+	f.clock.Step(61 * time.Minute)
+	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
+	f.Expect(f.calls()).To(HaveKeyWithValue("VirtualMachines_Delete", 2))
+}
+
 // TestDelete_OperationCannotBeRead_IsSentAgain: a role of an earlier version, an operation that Azure has forgotten, and a new process.
 func TestDelete_OperationCannotBeRead_IsSentAgain(t *testing.T) {
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
