@@ -3,7 +3,6 @@ package instance
 import (
 	"context"
 	"maps"
-	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
@@ -25,7 +24,7 @@ func newDetached() *detached { return &detached{known: map[resourceKey][]piece{}
 
 // note remembers the parts of a machine that is to end.
 func (d *detached) note(scope driver.Scope, m *armcompute.VirtualMachine) {
-	this := resourceKey{scope, kindMachines, strings.ToLower(value(m.Name))}
+	this := machineKey(scope, value(m.Name))
 	_, group := split(scope)
 	found := detachedOf(m, group)
 	d.mu.Lock()

@@ -39,7 +39,7 @@ func (d *Driver) deleteMachine(
 	ctx context.Context, s *subscription, scope driver.Scope, group, name string, h driver.Handle,
 ) error {
 	const operation = "VirtualMachines_Delete"
-	this := resourceKey{scope, kindMachines, strings.ToLower(name)}
+	this := machineKey(scope, name)
 	if continues, err := d.followDeletion(ctx, s, this, operation); continues || err != nil {
 		return err
 	}

@@ -33,6 +33,10 @@ type resourceKey struct {
 	kind, name string
 }
 
+func machineKey(scope driver.Scope, name string) resourceKey {
+	return resourceKey{scope, kindMachines, strings.ToLower(name)}
+}
+
 // kindMachines is the kind of virtual machines among resources.
 const kindMachines = "virtualMachines"
 

@@ -24,6 +24,7 @@ type Driver struct {
 	// deletions are those that Azure has accepted; detached are the parts that a deletion would leave.
 	deletions *deletions
 	detached  *detached
+	young     *young
 	// own are the clients with the process's own credentials.
 	own *clients
 	// sessions of identities; nil if there are none.
@@ -45,7 +46,7 @@ var (
 func New(config session.Config, clk clock.PassiveClock) *Driver {
 	return &Driver{
 		config: config, clock: clk, own: newClients(config, nil), failures: newFailures(), sizes: newSizes(), power: newPowerLists(),
-		deletions: newDeletions(), detached: newDetached(), identities: map[string]*clients{},
+		deletions: newDeletions(), detached: newDetached(), young: newYoung(), identities: map[string]*clients{},
 	}
 }
 

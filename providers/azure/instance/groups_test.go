@@ -3,6 +3,7 @@ package instance_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -57,6 +58,7 @@ func TestAListThatLacksAMachine(t *testing.T) {
 	for _, name := range []string{"m1", "m2", "m3", "m4"} {
 		handles = append(handles, f.running(launch(name)))
 	}
+	f.clock.Step(time.Hour) // Lists have them by now.
 	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup +
 		"/providers/Microsoft.Compute/virtualMachines/m1")).
 		To(Succeed())

@@ -82,6 +82,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.Azure
 			return driver.Accepted{}, err
 		}
 	}
+	d.young.note(machineKey(launch.Scope, launch.Name), d.clock.Now())
 	var response *http.Response
 	_, err = s.machines.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &response), group, launch.Name, machine,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})

@@ -128,3 +128,21 @@ func TestCAPZ4771CapacityWithGPUs(t *testing.T) {
 	f.Expect(gpus.String()).To(Equal("1"))
 	f.Expect(size.Capacity.Cpu().String()).To(Equal("4"))
 }
+
+// TestObserve_ListLags_FindsTheMachineByName: what a list of Azure lacks for a while is no machine that has vanished.
+func TestObserve_ListLags_FindsTheMachineByName(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	f.cloud.SetDelays(arm.Delays{Create: creation, List: time.Minute})
+	h := f.running(launch("m1"))
+	f.Expect(f.list()).To(BeEmpty())
+	f.Expect(f.observe(h).Value.State).To(Equal(driverv1.InstanceRunning))
+	many := []driver.Handle{h, h, h, h}
+	for i := range many {
+		many[i].Ending = i%2 == 0
+	}
+	for _, answer := range f.Observe(f.ctx, scope, many) {
+		f.Expect(answer.Err).NotTo(HaveOccurred())
+	}
+	f.clock.Step(time.Minute)
+	f.Expect(f.list()).To(HaveLen(1))
+}

@@ -17,8 +17,8 @@ const listFrom = 4
 
 // Observe reads each machine, with its run time status; many in one list of the resource group, which lacks that status. What such a
 // list lacks is read by its name all the same, since a Machine fails permanently by its absence, unless it is known by its provider ID and
-// is to end: it is gone then. Its name is not launched again while something of it is left, and the object stays as long as its marked
-// interface and disks are listed.
+// is to end: it is gone then, except soon after its launch, when lists may lag. Its name is not launched again while something of it is
+// left, and the object stays as long as its marked interface and disks are listed.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	answers := make([]driver.Answer[driver.Instance], len(handles))
 	s, group, err := d.in(ctx, scope)
@@ -39,7 +39,7 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 			d.detached.note(scope, m)
 		}
 		switch {
-		case !ok, m == nil && listed != nil && h.ProviderID != "" && h.Ending:
+		case !ok, m == nil && listed != nil && h.ProviderID != "" && h.Ending && !d.young.has(machineKey(scope, name), d.clock.Now()):
 			answers[i].Err = notFound("VirtualMachines_Get")
 			continue
 		case m != nil && fromMachine(scope, m).State != driverv1.InstanceFailed: // Why it has failed is in no list.
