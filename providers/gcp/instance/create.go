@@ -24,16 +24,16 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.GCPMa
 	var accepted operation
 	err := d.call(ctx, launch.Scope, request{
 		name: "instances.insert", method: http.MethodPost, path: []string{"zones", launch.Placement.ID, "instances"},
-		query: url.Values{"requestId": {launch.RequestID}, "fields": {operationFields}}, body: instanceOf(launch),
+		query: url.Values{"requestId": {launch.RequestID}, "fields": {operationFields}}, body: instanceOf(launch, d.policyOf(ctx, launch)),
 	}, &accepted)
 	if err != nil {
-		return driver.Accepted{}, ofSpec(err)
+		return driver.Accepted{}, d.missingType(ctx, launch, ofSpec(err))
 	}
 	return driver.Accepted{Operation: accepted.Name}, nil
 }
 
 // instanceOf is the instance that a launch asks for.
-func instanceOf(launch driver.Launch[*infrav1.GCPMachine]) vm {
+func instanceOf(launch driver.Launch[*infrav1.GCPMachine], maintenance infrav1.OnHostMaintenance) vm {
 	spec := &launch.Object.Spec
 	zone := "zones/" + launch.Placement.ID
 	labels := map[string]string{}
@@ -45,7 +45,7 @@ func instanceOf(launch driver.Launch[*infrav1.GCPMachine]) vm {
 		Name: launch.Name, MachineType: zone + "/machineTypes/" + launch.Placement.InstanceType, Labels: labels,
 		CanIPForward: ptr.Deref(spec.CanIPForward, false), DeletionProtection: ptr.Deref(spec.DeletionProtection, false),
 		NetworkInterfaces: []nic{interfaceOf(spec)}, Disks: disksOf(launch, labels, zone),
-		Metadata: metadataOf(spec, launch.UserData), Scheduling: schedulingOf(spec), ReservationAffinity: affinityOf(spec),
+		Metadata: metadataOf(spec, launch.UserData), Scheduling: schedulingOf(spec, maintenance), ReservationAffinity: affinityOf(spec),
 	}
 	if len(spec.NetworkTags) > 0 {
 		instance.Tags = &tags{spec.NetworkTags}
@@ -172,17 +172,13 @@ func metadataOf(spec *infrav1.GCPMachineSpec, userData []byte) *metadata {
 }
 
 // schedulingOf is nil if everything is as Compute Engine does it by default.
-func schedulingOf(spec *infrav1.GCPMachineSpec) *scheduling {
-	s := &scheduling{ProvisioningModel: string(spec.ProvisioningModel), OnHostMaintenance: string(spec.OnHostMaintenance)}
+func schedulingOf(spec *infrav1.GCPMachineSpec, maintenance infrav1.OnHostMaintenance) *scheduling {
+	s := &scheduling{ProvisioningModel: string(spec.ProvisioningModel), OnHostMaintenance: string(maintenance)}
 	if spec.ProvisioningModel == infrav1.ProvisioningModelSpot {
 		s.InstanceTerminationAction, s.AutomaticRestart = string(spec.InstanceTerminationAction), ptr.To(false)
 		if s.InstanceTerminationAction == "" {
 			s.InstanceTerminationAction = string(infrav1.InstanceTerminationActionDelete)
 		}
-		s.OnHostMaintenance = string(infrav1.OnHostMaintenanceTerminate)
-	}
-	if s.OnHostMaintenance == "" && (len(spec.Accelerators) > 0 || spec.ConfidentialType != "") {
-		s.OnHostMaintenance = string(infrav1.OnHostMaintenanceTerminate)
 	}
 	if *s == (scheduling{}) {
 		return nil

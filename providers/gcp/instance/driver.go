@@ -34,6 +34,7 @@ type Driver struct {
 	own        Caller
 	identities Identities
 	stops      stops
+	types      machineTypesRead
 }
 
 var (

@@ -120,6 +120,7 @@ func TestSpecs(t *testing.T) {
 			f.Expect(i.CanIPForward).To(BeTrue())
 		}},
 		"disks": {func(s *infrav1.GCPMachineSpec) {
+			s.MachineType = "m1-megamem-96"
 			s.BootDisk = &infrav1.Disk{Type: "pd-ssd", SizeGiB: ptr.To[int32](30), KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k"}
 			s.Disks = []infrav1.Disk{{Type: "local-ssd"}, {Type: "hyperdisk-balanced", SizeGiB: ptr.To[int32](100),
 				ProvisionedIOPS: ptr.To[int32](4000)}}
@@ -138,14 +139,14 @@ func TestSpecs(t *testing.T) {
 			f.Expect(*i.Scheduling).To(And(HaveField("InstanceTerminationAction", "DELETE"), HaveField("OnHostMaintenance", "TERMINATE")))
 		}},
 		"accelerators": {func(s *infrav1.GCPMachineSpec) {
-			s.Accelerators = []infrav1.Accelerator{{Type: "nvidia-tesla-t4", Count: 2}}
+			s.MachineType, s.Accelerators = "n1-standard-4", []infrav1.Accelerator{{Type: "nvidia-tesla-t4", Count: 2}}
 		},
 			func(f *fixture, i compute.Instance) {
 				f.Expect(i.GuestAccelerators[0].AcceleratorCount).To(Equal(2))
 				f.Expect(i.Scheduling.OnHostMaintenance).To(Equal("TERMINATE"))
 			}},
 		"security": {func(s *infrav1.GCPMachineSpec) {
-			s.Shielded, s.ConfidentialType = &infrav1.Shielded{SecureBoot: ptr.To(true)}, "SEV"
+			s.MachineType, s.Shielded, s.ConfidentialType = "n2d-standard-2", &infrav1.Shielded{SecureBoot: ptr.To(true)}, "SEV"
 			s.ServiceAccount, s.DeletionProtection = &infrav1.ServiceAccount{Email: "node@p.iam.gserviceaccount.com"}, ptr.To(true)
 		}, func(f *fixture, i compute.Instance) {
 			f.Expect(*i.ShieldedInstanceConfig).To(Equal(compute.ShieldedConfig{EnableSecureBoot: true, EnableVTPM: true,

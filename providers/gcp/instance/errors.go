@@ -64,9 +64,12 @@ func classOf(code, message string) driver.Class {
 // unknownZone is in the message about a zone that there is not.
 const unknownZone = "Unknown zone"
 
+// noSuchType is in the message about a machine type that a zone does not have.
+const noSuchType = "does not exist in zone"
+
 func classOfInvalid(message string) driver.Class {
 	switch {
-	case strings.Contains(message, "does not exist in zone"):
+	case strings.Contains(message, noSuchType):
 		return driver.ClassCapacity
 	case strings.Contains(message, "cannot be found"), strings.Contains(message, "was not found"), strings.Contains(message, unknownZone):
 		return driver.ClassUnresolved

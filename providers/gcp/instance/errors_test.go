@@ -65,7 +65,8 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 	}{
 		"image":         {func(l *gcpLaunch) { l.Object.Spec.Image.Family = "none" }, driver.ClassUnresolved},
 		"subnetwork":    {func(l *gcpLaunch) { l.Object.Spec.Subnetwork = "projects/p/regions/us-central1/subnetworks/x" }, driver.ClassUnresolved},
-		"type in zone":  {func(l *gcpLaunch) { l.Placement.InstanceType = "x9" }, driver.ClassCapacity},
+		"type in zone":  {func(l *gcpLaunch) { l.Placement.InstanceType = "a4-highgpu-8g" }, driver.ClassCapacity},
+		"type":          {func(l *gcpLaunch) { l.Placement.InstanceType = "x9" }, driver.ClassTerminal},
 		"zone":          {func(l *gcpLaunch) { l.Placement.ID = "us-central1-z" }, driver.ClassUnresolved},
 		"project":       {func(l *gcpLaunch) { l.Scope.Location = "nobodys" }, driver.ClassUnresolved},
 		"disk type":     {func(l *gcpLaunch) { l.Object.Spec.BootDisk = &infrav1.Disk{Type: "floppy"} }, driver.ClassUnresolved},

@@ -112,6 +112,7 @@ func launch(zone, name string, attempt int, changes ...func(*infrav1.GCPMachineS
 	for _, change := range changes {
 		change(&l.Object.Spec)
 	}
+	l.Placement.InstanceType = l.Object.Spec.MachineType
 	return l
 }
 

@@ -2,8 +2,6 @@ package instance
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -20,6 +18,7 @@ var _ machinetemplate.Sizer[*infrav1.GCPMachineTemplate] = (*Driver)(nil)
 
 // machineType is a machine type of a zone.
 type machineType struct {
+	Name         string `json:"name"`
 	GuestCPUs    int64  `json:"guestCpus"`
 	MemoryMB     int64  `json:"memoryMb"`
 	Architecture string `json:"architecture"`
@@ -27,7 +26,12 @@ type machineType struct {
 		Type  string `json:"guestAcceleratorType"`
 		Count int64  `json:"guestAcceleratorCount"`
 	} `json:"accelerators"`
+	BundledLocalSSDs struct {
+		PartitionCount int64 `json:"partitionCount"`
+	} `json:"bundledLocalSsds"`
 }
+
+const machineTypeFields = "name,guestCpus,memoryMb,architecture,accelerators,bundledLocalSsds/partitionCount"
 
 // TemplateScope is the scope of the calls of Size.
 func TemplateScope(template *infrav1.GCPMachineTemplate) driver.Scope {
@@ -38,11 +42,7 @@ func TemplateScope(template *infrav1.GCPMachineTemplate) driver.Scope {
 // where the template gives its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	var found machineType
-	err := d.call(ctx, TemplateScope(template), request{
-		name: "machineTypes.get", method: http.MethodGet, path: []string{"zones", spec.Zones[0], "machineTypes", spec.MachineType},
-		query: url.Values{"fields": {"guestCpus,memoryMb,architecture,accelerators"}},
-	}, &found)
+	found, err := d.machineType(ctx, TemplateScope(template), spec.Zones[0], spec.MachineType)
 	if err != nil {
 		return machinetemplate.Size{}, ofSpec(err)
 	}

@@ -156,8 +156,9 @@ type GCPMachineSpec struct {
 	// +optional
 	InstanceTerminationAction InstanceTerminationAction `json:"instanceTerminationAction,omitempty"`
 
-	// onHostMaintenance is what happens to the instance while its host is maintained: MIGRATE or TERMINATE. Unset means TERMINATE for
-	// spot instances and with accelerators or confidentialType, else MIGRATE where the machine type allows it.
+	// onHostMaintenance is what happens to the instance while its host is maintained: MIGRATE or TERMINATE. Unset means what
+	// each machine type allows: TERMINATE for spot instances, with accelerators or confidentialType, and for types that cannot migrate (a2,
+	// a3, a4, g2, g4, H4D, bare metal, TPUs, Z3 with more than 18 TB of local SSD), else MIGRATE.
 	// +optional
 	OnHostMaintenance OnHostMaintenance `json:"onHostMaintenance,omitempty"`
 

@@ -6,7 +6,7 @@ import "strings"
 type Catalog struct {
 	// Zones with their regions.
 	Zones map[string]string
-	// MachineTypes by name. Custom types are not simulated.
+	// MachineTypes by name. Custom types exist in all zones.
 	MachineTypes []MachineType
 	// AcceleratorTypes are in all zones.
 	AcceleratorTypes []string
@@ -14,6 +14,8 @@ type Catalog struct {
 	Images []Image
 	// Subnetworks of all projects.
 	Subnetworks []Subnetwork
+	// Missing are names, with wildcards, of reservations, service accounts and keys that do not exist; others do.
+	Missing []string
 }
 
 // MachineType is a type of instances.
@@ -27,6 +29,8 @@ type MachineType struct {
 	Zones []string
 	// Accelerators that each instance has.
 	Accelerators []Accelerator
+	// LocalSSDs is the number of local SSDs that each instance has without asking, each of LocalSSDSizeGB.
+	LocalSSDs, LocalSSDSizeGB int
 }
 
 // Image is what boot disks are created from.
@@ -34,6 +38,10 @@ type Image struct {
 	Project, Name, Family string
 	SizeGB                Int64
 	Architecture          string
+	// Without are the guest OS features that the image lacks, such as UEFI_COMPATIBLE or GVNIC.
+	Without []string
+	// Deprecated is DEPRECATED, OBSOLETE or DELETED; empty for an image in use.
+	Deprecated string
 }
 
 // Subnetwork is one of a region.
@@ -53,7 +61,8 @@ type Subnetwork struct {
 
 // DiskTypes are in all zones.
 var diskTypes = []string{
-	"pd-standard", "pd-balanced", "pd-ssd", "pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-throughput", "local-ssd",
+	"pd-standard", "pd-balanced", "pd-ssd", "pd-extreme", "hyperdisk-balanced", "hyperdisk-balanced-high-availability", "hyperdisk-extreme",
+	"hyperdisk-throughput", "hyperdisk-ml", "local-ssd",
 }
 
 // DefaultCatalog has a region with three zones and one with one.
@@ -62,23 +71,24 @@ func DefaultCatalog() *Catalog {
 		Zones: map[string]string{
 			"us-central1-a": "us-central1", "us-central1-b": "us-central1", "us-central1-c": "us-central1", "europe-west3-a": "europe-west3",
 		},
-		MachineTypes: []MachineType{
-			{Name: "e2-micro", GuestCPUs: 2, MemoryMB: 1024, Architecture: "X86_64"},
-			{Name: "e2-standard-2", GuestCPUs: 2, MemoryMB: 8192, Architecture: "X86_64"},
-			{Name: "e2-standard-4", GuestCPUs: 4, MemoryMB: 16384, Architecture: "X86_64"},
-			{Name: "e2-standard-8", GuestCPUs: 8, MemoryMB: 32768, Architecture: "X86_64"},
-			{Name: "n2-standard-4", GuestCPUs: 4, MemoryMB: 16384, Architecture: "X86_64", Zones: []string{"us-central1-a", "us-central1-b"}},
-			{Name: "t2a-standard-2", GuestCPUs: 2, MemoryMB: 8192, Architecture: "ARM64"},
-			{Name: "a2-highgpu-1g", GuestCPUs: 12, MemoryMB: 87040, Architecture: "X86_64",
-				Accelerators: []Accelerator{{AcceleratorType: "nvidia-tesla-a100", AcceleratorCount: 1}}},
+		MachineTypes: parseMachineTypes(),
+		AcceleratorTypes: []string{
+			"nvidia-tesla-t4", "nvidia-tesla-t4-vws", "nvidia-tesla-p4", "nvidia-tesla-p100", "nvidia-tesla-v100", "nvidia-l4", "nvidia-l4-vws",
+			"nvidia-tesla-a100", "nvidia-a100-80gb", "nvidia-h100-80gb", "nvidia-h100-mega-80gb", "nvidia-h200-141gb", "nvidia-b200",
+			"nvidia-gb200", "nvidia-rtx-pro-6000",
 		},
-		AcceleratorTypes: []string{"nvidia-tesla-t4", "nvidia-l4"},
+		Missing: []string{"*missing*"},
 		Images: []Image{
 			{Project: "images", Name: "node-v1-36-2", Family: "node", SizeGB: 10, Architecture: "X86_64"},
 			{Project: "images", Name: "node-v1-36-3", Family: "node", SizeGB: 10, Architecture: "X86_64"},
 			// Those of config/samples/gcp.
 			{Project: "my-images", Name: "millwright-node-v1-36-3", Family: "millwright-node-v1-36", SizeGB: 10, Architecture: "X86_64"},
 			{Project: "images", Name: "node-arm-v1-36-3", Family: "node-arm", SizeGB: 10, Architecture: "ARM64"},
+			{Project: "images", Name: "bios-v1-36-3", Family: "bios", SizeGB: 10, Architecture: "X86_64",
+				Without: []string{"UEFI_COMPATIBLE", "GVNIC", "SEV_CAPABLE", "SEV_SNP_CAPABLE", "TDX_CAPABLE"}},
+			{Project: "images", Name: "node-v1-36-1", Family: "node", SizeGB: 10, Architecture: "X86_64", Deprecated: "DEPRECATED"},
+			{Project: "images", Name: "node-v1-35-9", SizeGB: 10, Architecture: "X86_64", Deprecated: "OBSOLETE"},
+			{Project: "images", Name: "large-v1-36-3", Family: "large", SizeGB: 50, Architecture: "X86_64"},
 		},
 		Subnetworks: []Subnetwork{
 			{Region: "us-central1", Name: "default", Network: "default", Prefix: "10.128.0", Addresses: 250},
@@ -99,7 +109,7 @@ func (c *Catalog) machineType(zone, name string) *MachineType {
 			return &c.MachineTypes[i]
 		}
 	}
-	return nil
+	return custom(name)
 }
 
 // image is the one that a URL names, by its name or as the latest of its family.
@@ -111,7 +121,7 @@ func (c *Catalog) image(own, url string) *Image {
 	var found *Image
 	for i, image := range c.Images {
 		base := "projects/" + image.Project + "/global/images/"
-		if path == base+image.Name || path == base+"family/"+image.Family {
+		if path == base+image.Name || path == base+"family/"+image.Family && image.Deprecated == "" {
 			found = &c.Images[i]
 		}
 	}

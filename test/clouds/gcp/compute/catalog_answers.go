@@ -19,6 +19,9 @@ func (s *Server) machineTypeAnswer(r *request, zone string, t MachineType) map[s
 	if len(accelerators) > 0 {
 		answer["accelerators"] = accelerators
 	}
+	if t.LocalSSDs > 0 {
+		answer["bundledLocalSsds"] = map[string]any{"defaultInterface": "NVME", "partitionCount": float64(t.LocalSSDs)}
+	}
 	return answer
 }
 

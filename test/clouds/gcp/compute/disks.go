@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) checkDisks(i *instance) error {
 			return err
 		}
 	}
-	return nil
+	return s.checkCounts(i)
 }
 
 func (s *Server) checkDisk(i *instance, n int) error {
@@ -48,13 +49,17 @@ func (s *Server) checkDisk(i *instance, n int) error {
 		return invalid(field, d.Source, "Disks that exist already are not simulated.")
 	}
 	kind := base(d.InitializeParams.DiskType)
+	t := s.typeOf(i)
 	if kind == "" {
-		kind = "pd-standard"
+		kind = seriesOf(t.Name).defaultOf(t)
 	}
 	image := s.catalog.image(i.project.name, d.InitializeParams.SourceImage)
 	switch {
 	case d.Boot != (n == 0):
 		return invalid(field+".boot", "", "Boot disk must be the first disk attached to the instance.")
+	case d.InitializeParams.DiskType != "" && !strings.HasPrefix(strings.TrimPrefix(relative(d.InitializeParams.DiskType),
+		"projects/"+i.project.name+"/"), "zones/"+i.zone+"/diskTypes/"):
+		return invalid(field+".initializeParams.diskType", d.InitializeParams.DiskType, "The URL is malformed.")
 	case !contains(diskTypes, kind):
 		return invalid(field+".initializeParams.diskType", d.InitializeParams.DiskType, "The referenced diskType resource cannot be found.")
 	case (kind == "local-ssd") != (d.Type == "SCRATCH"):
@@ -75,6 +80,14 @@ func (s *Server) checkDisk(i *instance, n int) error {
 		d.Type = "PERSISTENT"
 	}
 	d.InitializeParams.DiskSizeGB, d.InitializeParams.DiskType = size, kind
+	if d.Type == "PERSISTENT" {
+		if !seriesOf(t.Name).takes(kind, t) {
+			return incompatible(kind, t.Name)
+		}
+		if err := checkLimits(d, kind, field); err != nil {
+			return err
+		}
+	}
 	return checkLabels(field+".initializeParams.labels", d.InitializeParams.Labels)
 }
 

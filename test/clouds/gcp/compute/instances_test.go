@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		"spot migrates":   {spot(object{"onHostMaintenance": "MIGRATE"}), 400, "invalid", "live migration"},
 		"spot restarts":   {spot(object{"automaticRestart": true}), 400, "invalid", "AutomaticRestart"},
 		"standard action": {with("scheduling", object{"instanceTerminationAction": "DELETE"}), 400, "invalid", "standard"},
-		"accelerator":     {with("guestAccelerators", []any{object{"acceleratorType": "nvidia-l4", "acceleratorCount": 1}}), 400, "invalid", "live migration"},
+		"accelerator":     {with("guestAccelerators", []any{object{"acceleratorType": "nvidia-l4", "acceleratorCount": 1}}), 400, "badRequest", "not compatible"},
 		"not simulated":   {with("keyRevocationActionType", "STOP"), 400, "badRequest", "keyRevocationActionType"},
 	} {
 		status, reason, message := f.refused("POST", zone(zoneA)+"/instances", vm("one", c.change))

@@ -179,6 +179,9 @@ func (s *Server) perform(m method, r *request) (any, error) {
 				"Invalid JSON payload received. Unknown name \"%s\": Cannot bind query parameter.", name)
 		}
 	}
+	if err := checkForm(m.name, r.URL.Query(), r.PathValue, r.body); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.now = s.clock.Now()
