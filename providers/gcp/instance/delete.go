@@ -47,9 +47,13 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 		if !ok {
 			return notFound("instances.delete")
 		}
-		return d.byID(ctx, scope, handles[i], zone, name, func(instance string) request {
-			return request{name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", instance}}
+		h := handles[i]
+		_, err := d.deleteOnce(ctx, scope, zone, "instances/"+name+"/"+h.Incarnation, func() (operation, error) {
+			return d.byID(ctx, scope, h, zone, name, func(instance string) request {
+				return request{name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", instance}}
+			})
 		})
+		return err
 	})
 }
 
@@ -57,24 +61,25 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 // found and the name still leads to it, as with a server of the API that takes names alone.
 func (d *Driver) byID(
 	ctx context.Context, scope driver.Scope, h driver.Handle, zone, name string, about func(instance string) request,
-) error {
-	err := d.change(ctx, scope, about(cmp.Or(h.Incarnation, name)))
+) (operation, error) {
+	accepted, err := d.change(ctx, scope, about(cmp.Or(h.Incarnation, name)))
 	if h.Incarnation == "" || !driver.IsNotFound(err) {
-		return err
+		return accepted, err
 	}
 	if now, failure := d.get(ctx, scope, h, zone, name); failure == nil && now.Incarnation == h.Incarnation {
 		return d.change(ctx, scope, about(name))
 	}
-	return err
+	return accepted, err
 }
 
-// change makes a call whose operation need not be followed: lists show what has come of it.
-func (d *Driver) change(ctx context.Context, scope driver.Scope, r request) error {
+// change makes a call that goes on as an operation.
+func (d *Driver) change(ctx context.Context, scope driver.Scope, r request) (accepted operation, err error) {
 	if r.query == nil {
 		r.query = url.Values{}
 	}
 	r.query.Set("fields", operationFields)
-	return d.call(ctx, scope, r, &operation{})
+	err = d.call(ctx, scope, r, &accepted)
+	return accepted, err
 }
 
 // Unprotect lifts the deletion protection.
@@ -83,13 +88,14 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 	if !ok {
 		return notFound("instances.setDeletionProtection")
 	}
-	return d.byID(ctx, scope, h, zone, name, func(instance string) request {
+	_, err := d.byID(ctx, scope, h, zone, name, func(instance string) request {
 		return request{
 			name: "instances.setDeletionProtection", method: http.MethodPost,
 			path:  []string{"zones", zone, "instances", instance, "setDeletionProtection"},
 			query: url.Values{"deletionProtection": {"false"}},
 		}
 	})
+	return err
 }
 
 // Cleanup lists the disks that carry the owners' labels and deletes those that nothing uses: of instances whose disks a user has
@@ -129,11 +135,14 @@ func (d *Driver) cleanUp(ctx context.Context, scope driver.Scope, h driver.Handl
 		if len(found.Users) > 0 {
 			continue
 		}
-		err := d.change(ctx, scope, request{
-			name: "disks.delete", method: http.MethodDelete, path: []string{"zones", last(found.Zone), "disks", found.Name},
+		zone := last(found.Zone)
+		late, err := d.deleteOnce(ctx, scope, zone, "disks/"+found.Name+"/"+found.CreationTimestamp, func() (operation, error) {
+			return d.change(ctx, scope, request{
+				name: "disks.delete", method: http.MethodDelete, path: []string{"zones", zone, "disks", found.Name},
+			})
 		})
 		// One that is in use after all, or is being deleted, is in the next list or not.
-		if driver.IgnoreNotFound(err) != nil && !driver.IsRefused(err) {
+		if driver.IgnoreNotFound(err) != nil && (late || !driver.IsRefused(err)) {
 			failure = err
 		}
 	}

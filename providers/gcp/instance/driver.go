@@ -35,6 +35,7 @@ type Driver struct {
 	identities Identities
 	stops      stops
 	types      machineTypesRead
+	deletions  deletions
 }
 
 var (

@@ -61,7 +61,7 @@ func TestLife(t *testing.T) {
 	f.class(f.Delete(f.ctx, scope, []driver.Handle{h})[0], driver.ClassNotFound)
 	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}))
 	f.Expect(f.count("instances.insert")).To(Equal(1))
-	f.Expect(f.count("zoneOperations.get")).To(Equal(1), "as long as there was no instance")
+	f.Expect(f.count("zoneOperations.get")).To(Equal(2), "as long as there was no instance, and for its deletion")
 }
 
 // TestARepeatedLaunch gets the operation of the first, also when its answer was lost.

@@ -69,7 +69,8 @@ func (d *Driver) setLineage(ctx context.Context, scope driver.Scope, kind string
 	}
 	labels := maps.Clone(of.Labels)
 	labels[LabelLineage] = lineage
-	return d.change(ctx, scope, request{
+	_, err := d.change(ctx, scope, request{
 		name: kind + ".setLabels", method: http.MethodPost, path: append(path, "setLabels"), body: labelled{labels, of.LabelFingerprint},
 	})
+	return err
 }

@@ -64,7 +64,7 @@ type Fault struct {
 	// HoldBody holds in the middle of the answer's body.
 	HoldBody bool `json:"holdBody,omitempty"`
 	// LaunchFailure lets a call that launches machines succeed, and the machines fail later for this reason, each cloud in its way: the
-	// state reason of a terminated EC2 instance, the error of an operation.
+	// state reason of a terminated EC2 instance, the error of an operation. Compute Engine's deletions fail by it as well.
 	LaunchFailure *Failure `json:"launchFailure,omitempty"`
 
 	// Hits counts the calls that the fault applied to; Holding those that it holds now. Set by the

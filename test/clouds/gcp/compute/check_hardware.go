@@ -17,7 +17,9 @@ func incompatible(one, other string) error {
 	return refused("[%s, %s] features are not compatible for creating instance.", one, other)
 }
 
-func (s *Server) typeOf(i *instance) *MachineType { return s.catalog.machineType(i.zone, base(i.MachineType)) }
+func (s *Server) typeOf(i *instance) *MachineType {
+	return s.catalog.machineType(i.zone, base(i.MachineType))
+}
 
 // cards are the numbers of accelerator cards that an N1 type can have: https://cloud.google.com/compute/docs/gpus.
 var cards = map[string][]int{

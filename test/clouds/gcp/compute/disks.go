@@ -226,6 +226,9 @@ func deleteDisk(s *Server, r *request) (any, error) {
 	if len(d.Users) > 0 {
 		return nil, inUse(r.project, d)
 	}
+	if failure := r.exchange.LaunchFailure(); failure != nil {
+		return s.failLater(r, "delete", "disks/"+d.Name, d.ID, failure), nil
+	}
 	r.project.disks = slices.DeleteFunc(r.project.disks, func(other *disk) bool { return other == d })
 	return s.atOnce(r, "delete", &d.resource), nil
 }

@@ -126,6 +126,9 @@ func deleteInstance(s *Server, r *request) (any, error) {
 	if i.deletion != nil {
 		return i.deletion.Operation, nil
 	}
+	if failure := r.exchange.LaunchFailure(); failure != nil {
+		return s.failLater(r, "delete", "instances/"+i.Name, i.ID, failure), nil
+	}
 	i.creation.done(r.now, &Failure{Code: "OPERATION_CANCELED_BY_USER", Message: "Operation was canceled by user ''."})
 	i.creation = nil
 	i.deletion = s.begin(r, "delete", "instances/"+i.Name, i.ID)
@@ -208,4 +211,13 @@ func (s *Server) remove(i *instance) {
 	for _, nic := range i.NetworkInterfaces {
 		delete(i.project.addresses[relative(nic.Subnetwork)], nic.NetworkIP)
 	}
+}
+
+// KeepDisks has the disks of an instance outlive it, as a user may set it.
+func (s *Server) KeepDisks(project, zone, name string) error {
+	return s.change(project, zone, name, func(i *instance, _ time.Time) {
+		for n := range i.Disks {
+			i.Disks[n].AutoDelete = false
+		}
+	})
 }

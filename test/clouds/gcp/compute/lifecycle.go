@@ -17,6 +17,7 @@ func (s *Server) advance(now time.Time) {
 				s.step(i, i.nextAt)
 			}
 		}
+		p.failOperations(now)
 		s.forgetOperations(p, now)
 	}
 }
@@ -27,6 +28,11 @@ func (s *Server) nextChange() (next time.Time) {
 		for _, i := range p.instances {
 			if !i.nextAt.IsZero() && (next.IsZero() || i.nextAt.Before(next)) {
 				next = i.nextAt
+			}
+		}
+		for _, o := range p.operations {
+			if !o.failsAt.IsZero() && (next.IsZero() || o.failsAt.Before(next)) {
+				next = o.failsAt
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"millwright.dev/test/clouds/simulator"
 )
 
 // operation is an operation of a zone.
@@ -16,6 +18,9 @@ type operation struct {
 	zone string
 	// endedAt is zero while it runs.
 	endedAt time.Time
+	// failsAt is when it fails, with failure, and without effect; zero if it does not.
+	failsAt time.Time
+	failure *Failure
 }
 
 // The states of operations.
@@ -146,6 +151,24 @@ func waitOperation(s *Server, r *request) (any, error) {
 			return nil, fail(http.StatusServiceUnavailable, "backendError", "The client has gone.")
 		}
 		s.advance(s.clock.Now())
+	}
+}
+
+// failLater begins an operation without effect, which fails after the time that a deletion takes.
+func (s *Server) failLater(r *request, kind, target string, targetID Int64, failure *simulator.Failure) Operation {
+	o := s.begin(r, kind, target, targetID)
+	o.failsAt, o.failure = r.now.Add(s.delays.Stopping), &Failure{Code: failure.Code, Message: failure.Message}
+	s.wakeAt(o.failsAt)
+	return o.Operation
+}
+
+// failOperations ends the operations that were to fail by now.
+func (p *project) failOperations(now time.Time) {
+	for _, o := range p.operations {
+		if !o.failsAt.IsZero() && !now.Before(o.failsAt) {
+			o.done(o.failsAt, o.failure)
+			o.failsAt = time.Time{}
+		}
 	}
 }
 
