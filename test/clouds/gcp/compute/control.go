@@ -2,6 +2,7 @@ package compute
 
 import (
 	"net/http"
+	"strconv"
 
 	"millwright.dev/test/clouds/simulator"
 )
@@ -22,6 +23,14 @@ func (s *Server) controlRoutes() http.Handler {
 	})
 	c.Handle("GET", "projects/{project}/disks", func(w http.ResponseWriter, r *http.Request) {
 		simulator.WriteJSON(w, s.Disks(r.PathValue("project")))
+	})
+	c.Handle("PUT", "quotas/{region}/{name}/{limit}", func(w http.ResponseWriter, r *http.Request) {
+		limit, err := strconv.Atoi(r.PathValue("limit"))
+		if err != nil {
+			http.Error(w, "the limit of a quota is a number", http.StatusBadRequest)
+			return
+		}
+		s.SetQuota(r.PathValue("region"), r.PathValue("name"), limit)
 	})
 	const one = "projects/{project}/zones/{zone}/instances/{name}/"
 	c.Handle("GET", one+"console", func(w http.ResponseWriter, r *http.Request) {

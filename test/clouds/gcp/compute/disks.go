@@ -79,7 +79,7 @@ func (s *Server) checkDisk(i *instance, n int) error {
 	if d.Type == "" {
 		d.Type = "PERSISTENT"
 	}
-	d.InitializeParams.DiskSizeGB, d.InitializeParams.DiskType = size, kind
+	d.InitializeParams.DiskSizeGB, d.InitializeParams.DiskType, d.kind = size, kind, kind
 	if d.Type == "PERSISTENT" {
 		if !seriesOf(t.Name).takes(kind, t) {
 			return incompatible(kind, t.Name)

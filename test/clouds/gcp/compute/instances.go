@@ -18,6 +18,8 @@ type instance struct {
 	zone    string
 	// visible is false while the operation that creates it has not begun.
 	visible bool
+	// listedAt is when lists begin to show it, unlistedAt when they cease to, after it has gone.
+	listedAt, unlistedAt time.Time
 	// nextAt is when its state changes next by itself; zero if it does not.
 	nextAt time.Time
 	// creation and deletion are the running operations, nil if there is none.
@@ -201,6 +203,10 @@ func setDeletionProtection(s *Server, r *request) (any, error) {
 func (s *Server) remove(i *instance) {
 	s.powerOff(i)
 	i.nextAt = time.Time{}
+	if s.delays.Listing > 0 && i.visible {
+		i.unlistedAt = s.clock.Now().Add(s.delays.Listing)
+		i.project.gone = append(i.project.gone, i)
+	}
 	i.project.instances = slices.DeleteFunc(i.project.instances, func(other *instance) bool { return other == i })
 	for n, d := range i.disks {
 		d.Users = nil

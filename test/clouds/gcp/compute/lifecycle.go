@@ -50,7 +50,7 @@ func (s *Server) NextChange() time.Time {
 func (s *Server) step(i *instance, at time.Time) {
 	switch i.Status {
 	case "":
-		i.visible, i.Status, i.CreationTimestamp = true, "PROVISIONING", timestamp(at)
+		i.visible, i.Status, i.CreationTimestamp, i.listedAt = true, "PROVISIONING", timestamp(at), at.Add(s.delays.Listing)
 		i.nextAt = at.Add(s.delays.Provisioning)
 		i.creation.Status, i.creation.StartTime = opRunning, timestamp(at)
 		s.addDisks(i, at)
@@ -95,6 +95,9 @@ func (s *Server) shortage(i *instance) *Failure {
 			}
 			return &failure
 		}
+	}
+	if failure := s.overQuota(i); failure != nil {
+		return failure
 	}
 	return s.assignAddresses(i)
 }

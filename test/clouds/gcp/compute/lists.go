@@ -198,9 +198,11 @@ func (s *Server) leaveOut(answer, scopes map[string]any) {
 	}
 }
 
+// instanceItems are the instances that lists show, which may lag behind.
 func instanceItems(_ *Server, r *request) (all []item) {
-	for _, i := range r.project.instances {
-		if i.visible && (r.zone == "" || r.zone == i.zone) {
+	r.project.gone = slices.DeleteFunc(r.project.gone, func(i *instance) bool { return !r.now.Before(i.unlistedAt) })
+	for _, i := range slices.Concat(r.project.instances, r.project.gone) {
+		if i.visible && !r.now.Before(i.listedAt) && (r.zone == "" || r.zone == i.zone) {
 			all = append(all, item{scope: "zones/" + i.zone, value: i.Instance})
 		}
 	}

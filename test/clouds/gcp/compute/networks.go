@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -35,8 +36,34 @@ func (s *Server) checkNetworks(i *instance) error {
 			if alias.SubnetworkRangeName != "" && !contains(found.SecondaryRanges, alias.SubnetworkRangeName) {
 				return invalid(field, alias.SubnetworkRangeName, "The subnetwork has no secondary range of that name.")
 			}
+			if err := found.checkAlias(alias); err != nil {
+				return err
+			}
 		}
 		s.completeNetwork(i, nic, found, n)
+	}
+	return nil
+}
+
+// checkAlias refuses an alias range that is none, or that is outside of the primary range of its subnetwork. Secondary ranges have no
+// addresses here.
+func (s *Subnetwork) checkAlias(alias AliasIPRange) error {
+	const field = "resource.networkInterfaces[0].aliasIpRanges[0].ipCidrRange"
+	text := alias.IPCidrRange
+	if !strings.Contains(text, "/") {
+		text += "/32"
+	}
+	address, length, _ := strings.Cut(text, "/")
+	if address == "" {
+		address = s.Prefix + ".0"
+	}
+	parsed, err := netip.ParsePrefix(address + "/" + length)
+	if err != nil {
+		return invalid(field, alias.IPCidrRange, "The alias IP range is invalid.")
+	}
+	whole := netip.MustParsePrefix(s.Prefix + ".0/24")
+	if alias.SubnetworkRangeName == "" && (!whole.Contains(parsed.Addr()) || parsed.Bits() < whole.Bits()) {
+		return invalid(field, alias.IPCidrRange, "The alias IP range must belong to the specified subnetwork.")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (o *operation) done(now time.Time, failure *Failure) {
 	if message == "" {
 		message = "The operation has failed: " + failure.Code
 	}
-	o.Error = &OperationError{Errors: []OperationErrorItem{{Code: failure.Code, Message: message}}}
+	o.Error = &OperationError{Errors: []OperationErrorItem{{Code: failure.Code, Message: message, ErrorDetails: failure.details}}}
 	o.HTTPErrorStatusCode = operationStatus(failure.Code)
 	o.HTTPErrorMessage = strings.ToUpper(http.StatusText(o.HTTPErrorStatusCode))
 }

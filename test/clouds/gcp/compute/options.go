@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"encoding/json"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -22,6 +23,8 @@ type Options struct {
 	Catalog *Catalog
 	// RatePerMinute are the rate quotas of each project by group (see the README); groups that are not in it have none.
 	RatePerMinute map[string]int
+	// Quotas are the limits of quotas by name, such as N2_CPUS, or by region and name, such as us-central1/N2_CPUS; others have none.
+	Quotas map[string]int
 	// Clock drives every delay; the real one when nil.
 	Clock clock.WithDelayedExecution
 	// Latency is how long every answer takes at least, in real time whatever the Clock.
@@ -48,6 +51,8 @@ type Delays struct {
 	Staging time.Duration `json:"staging"`
 	// Stopping is how long an instance stops, whether it is then deleted or stays.
 	Stopping time.Duration `json:"stopping"`
+	// Listing is how long lists show neither a new instance nor that one is gone.
+	Listing time.Duration `json:"listing"`
 	// Forget is how long an operation that has ended is known; two weeks when zero.
 	Forget time.Duration `json:"forget"`
 }
@@ -92,4 +97,6 @@ type Failure struct {
 	Code string `json:"code"`
 	// Message is optional.
 	Message string `json:"message,omitempty"`
+
+	details []json.RawMessage
 }

@@ -33,6 +33,7 @@ type Server struct {
 	projects  map[string]*project
 	windows   map[string]window
 	exhausted map[string]Failure
+	quotas    map[string]int
 	// unreachable are zones that do not answer.
 	unreachable []string
 	// warning is about each list of all zones; leftOut are zones that such lists do not mention.
@@ -47,7 +48,9 @@ type project struct {
 	instances  []*instance
 	disks      []*disk
 	operations []*operation
-	addresses  map[string]map[string]bool
+	// gone are instances that lists still show.
+	gone      []*instance
+	addresses map[string]map[string]bool
 }
 
 // New returns a cloud with what the catalog has and nothing else.
@@ -57,7 +60,10 @@ func New(options Options) *Server {
 		Front:   simulator.NewFront(options.Clock, options.Latency),
 		options: options, clock: options.Clock, catalog: options.Catalog, power: simulator.NewPower(options.Machines),
 		delays: options.Delays, lastID: 1_000_000_000, projects: map[string]*project{}, windows: map[string]window{},
-		exhausted: map[string]Failure{},
+		exhausted: map[string]Failure{}, quotas: map[string]int{},
+	}
+	for name, limit := range options.Quotas {
+		s.quotas[name] = limit
 	}
 	for _, name := range append(options.catalogProjects(), options.Projects...) {
 		s.AddProject(name)

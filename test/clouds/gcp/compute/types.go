@@ -134,6 +134,9 @@ type AttachedDisk struct {
 	DiskSizeGB        Int64             `json:"diskSizeGb,omitzero"`
 	DiskEncryptionKey *EncryptionKey    `json:"diskEncryptionKey,omitempty"`
 	InitializeParams  *InitializeParams `json:"initializeParams,omitempty"`
+
+	// kind is the disk's type.
+	kind string
 }
 
 // EncryptionKey is the key of a disk.
