@@ -45,8 +45,8 @@ func TestAListThatLeavesOutAZone(t *testing.T) {
 		"left out, not there, to end":     {[]string{zoneA}, of(zoneA, "two", true), false, 1},
 		"listed":                          {nil, of(zoneA, "one", false), true, 0},
 		"not listed":                      {nil, of(zoneA, "two", false), false, 1},
-		"not listed, to end":              {nil, of(zoneA, "two", true), false, 0},
-		"not listed, to end, nothing yet": {nil, of(zoneB, "two", true), false, 0},
+		"never listed, to end":            {nil, of(zoneA, "two", true), false, 1},
+		"never listed, to end, zone B":    {nil, of(zoneB, "two", true), false, 1},
 		"of a zone that there is not":     {nil, of("us-central1-z", "one", true), false, 1},
 	} {
 		f.cloud.SetIncomplete("", c.leftOut...)

@@ -36,6 +36,7 @@ type Driver struct {
 	stops      stops
 	types      machineTypesRead
 	deletions  deletions
+	listed     listed
 }
 
 var (

@@ -13,7 +13,7 @@ import (
 )
 
 // absent is what there is of a handle that the list has not. What is to be ended anyway is gone if the list says of its zone that
-// it has nothing there. Else nothing says that there is no instance before Compute Engine has been asked for that one: a Machine fails
+// it has nothing there, and an earlier list has shown it: lists may lag behind a launch. Else nothing says that there is no instance before Compute Engine has been asked for that one: a Machine fails
 // permanently by that, and a list may lack more than it reports.
 func (d *Driver) absent(
 	ctx context.Context, scope driver.Scope, h driver.Handle, zone, name string, answered bool,
@@ -25,7 +25,7 @@ func (d *Driver) absent(
 		}
 		return d.get(ctx, scope, h, zone, name) // It may have come to be between the list and the end of its operation.
 	}
-	if h.Ending && answered {
+	if h.Ending && answered && d.listed.has(scope, zone, name) {
 		return driver.Instance{}, notFound("instances.aggregatedList")
 	}
 	return d.get(ctx, scope, h, zone, name)

@@ -86,6 +86,7 @@ func (d *Driver) instances(
 	}
 	all, stopped = make([]driver.Instance, 0, len(found)), map[string]int{}
 	unknown := map[string]int{}
+	d.listed.add(scope, found)
 	for n := range found {
 		v := &found[n]
 		i := v.instance(scope)
