@@ -108,8 +108,8 @@ func (o opener) open(_ context.Context, id *infrav1.GCPIdentity, secret *corev1.
 	}
 	if i := id.Spec.Impersonate; i != nil {
 		lifetime := fmt.Sprintf("%ds", ptr.Deref(i.LifetimeSeconds, 3600))
-		source = o.exchanger.impersonated(source, impersonation{email: i.Email, delegates: i.Delegates, lifetime: lifetime}, scope)
-		principal = fixed(i.Email)
+		source = o.exchanger.impersonated(source, impersonation{email: i.Address(), delegates: i.DelegateAddresses(), lifetime: lifetime}, scope)
+		principal = fixed(i.Address())
 	}
 	name := id.Name
 	return &Session{tokens: New(source, o.Timeout), principal: principal, onRefusal: func(s *Session) { o.onRefusal(name, s) }}, nil
@@ -138,7 +138,7 @@ func (o opener) source(id *infrav1.GCPIdentity, secret *corev1.Secret) (Source, 
 		if _, err := file.Read(); err != nil {
 			return nil, nil, err
 		}
-		return o.exchanger.federated(w.Audience, file, wanted), fixed(w.Audience), nil
+		return o.exchanger.federated(w.Provider(), file, wanted), fixed(w.Provider()), nil
 	case id.Spec.Ambient != nil:
 		return ambient(o.Transport, o.Timeout, wanted), ownPrincipal, nil
 	}

@@ -39,15 +39,15 @@ func TestAListThatLeavesOutAZone(t *testing.T) {
 		found   bool
 		gets    int
 	}{
-		"left out, there":                 {[]string{zoneA}, of(zoneA, "one", false), true, 1},
-		"left out, there, to end":         {[]string{zoneA}, of(zoneA, "one", true), true, 1},
-		"left out, not there":             {[]string{zoneA}, of(zoneA, "two", false), false, 1},
-		"left out, not there, to end":     {[]string{zoneA}, of(zoneA, "two", true), false, 1},
-		"listed":                          {nil, of(zoneA, "one", false), true, 0},
-		"not listed":                      {nil, of(zoneA, "two", false), false, 1},
-		"never listed, to end":            {nil, of(zoneA, "two", true), false, 1},
-		"never listed, to end, zone B":    {nil, of(zoneB, "two", true), false, 1},
-		"of a zone that there is not":     {nil, of("us-central1-z", "one", true), false, 1},
+		"left out, there":              {[]string{zoneA}, of(zoneA, "one", false), true, 1},
+		"left out, there, to end":      {[]string{zoneA}, of(zoneA, "one", true), true, 1},
+		"left out, not there":          {[]string{zoneA}, of(zoneA, "two", false), false, 1},
+		"left out, not there, to end":  {[]string{zoneA}, of(zoneA, "two", true), false, 1},
+		"listed":                       {nil, of(zoneA, "one", false), true, 0},
+		"not listed":                   {nil, of(zoneA, "two", false), false, 1},
+		"never listed, to end":         {nil, of(zoneA, "two", true), false, 1},
+		"never listed, to end, zone B": {nil, of(zoneB, "two", true), false, 1},
+		"of a zone that there is not":  {nil, of("us-central1-z", "one", true), false, 1},
 	} {
 		f.cloud.SetIncomplete("", c.leftOut...)
 		f.cloud.ClearCalls()

@@ -23,6 +23,9 @@ const maxAnswer = 32 << 20
 // plain is an element of a path that stays one: users write provider IDs and launch records, and may write ../ into them.
 var plain = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_-]{0,126}[a-zA-Z0-9])?$`)
 
+// projectPattern is a project ID, which may have a domain before it.
+var projectPattern = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]+:[a-z][a-z0-9-]*[a-z0-9]$`)
+
 // request is one call.
 type request struct {
 	// name of the method in the API's reference, such as instances.insert.
@@ -44,8 +47,8 @@ func (d *Driver) call(ctx context.Context, scope driver.Scope, r request, into a
 
 func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into any) error {
 	target := d.endpoint + "/projects"
-	for _, element := range append([]string{scope.Location}, r.path...) {
-		if !plain.MatchString(element) {
+	for i, element := range append([]string{scope.Location}, r.path...) {
+		if !plain.MatchString(element) && (i > 0 || !projectPattern.MatchString(element)) {
 			return driver.NewTerminalError(r.name, "", errors.Errorf("%q is not a valid name in Compute Engine", element))
 		}
 		target += "/" + element
@@ -105,7 +108,7 @@ func anyOf(field string, values []string) string {
 }
 
 // idPattern is the form of provider IDs, which the cloud controller manager of Google Cloud gives to Nodes: gce://project/zone/name.
-var idPattern = regexp.MustCompile(`^gce://([a-z0-9-]+)/([a-z0-9-]+)/([a-z0-9-]+)$`)
+var idPattern = regexp.MustCompile(`^gce://([a-z0-9.:-]+)/([a-z0-9-]+)/([a-z0-9-]+)$`)
 
 func providerID(scope driver.Scope, zone, name string) string {
 	return "gce://" + scope.Location + "/" + zone + "/" + name

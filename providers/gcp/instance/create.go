@@ -51,14 +51,14 @@ func instanceOf(launch driver.Launch[*infrav1.GCPMachine], maintenance infrav1.O
 		instance.Tags = &tags{spec.NetworkTags}
 	}
 	if a := spec.ServiceAccount; a != nil {
-		scopes := a.Scopes
+		scopes := a.ScopeURLs()
 		if len(scopes) == 0 {
 			scopes = []string{"https://www.googleapis.com/auth/cloud-platform"}
 		}
-		instance.ServiceAccounts = []serviceAccount{{a.Email, scopes}}
+		instance.ServiceAccounts = []serviceAccount{{a.Address(), scopes}}
 	}
 	for _, a := range spec.Accelerators {
-		instance.GuestAccelerators = append(instance.GuestAccelerators, accelerator{zone + "/acceleratorTypes/" + a.Type, a.Count})
+		instance.GuestAccelerators = append(instance.GuestAccelerators, accelerator{zone + "/acceleratorTypes/" + a.TypeName(), a.Count})
 	}
 	if s := spec.Shielded; s != nil {
 		instance.ShieldedInstanceConfig = &shieldedConfig{
@@ -80,7 +80,7 @@ func markOf(launch driver.Launch[*infrav1.GCPMachine]) map[string]string {
 }
 
 func interfaceOf(spec *infrav1.GCPMachineSpec) nic {
-	n := nic{Subnetwork: spec.Subnetwork, StackType: string(spec.StackType)}
+	n := nic{Subnetwork: spec.SubnetworkPath(), StackType: string(spec.StackType)}
 	if n.Subnetwork == "" {
 		n.Network = "global/networks/default"
 	}
@@ -97,7 +97,7 @@ func interfaceOf(spec *infrav1.GCPMachineSpec) nic {
 func disksOf(launch driver.Launch[*infrav1.GCPMachine], labels map[string]string, zone string) []attachedDisk {
 	spec := &launch.Object.Spec
 	boot := diskOf(ptr.Deref(spec.BootDisk, infrav1.Disk{}), labels, zone)
-	boot.Boot, boot.InitializeParams.SourceImage, boot.InitializeParams.DiskName = true, imageOf(spec), diskName(launch, 0)
+	boot.Boot, boot.InitializeParams.SourceImage, boot.InitializeParams.DiskName = true, spec.ImagePath(), diskName(launch, 0)
 	all := []attachedDisk{boot}
 	for n, wanted := range spec.Disks {
 		one := diskOf(wanted, labels, zone)
@@ -112,9 +112,9 @@ func disksOf(launch driver.Launch[*infrav1.GCPMachine], labels map[string]string
 func diskOf(wanted infrav1.Disk, labels map[string]string, zone string) attachedDisk {
 	d := attachedDisk{AutoDelete: true, InitializeParams: &initializeParams{Labels: labels}}
 	if wanted.Type != "" {
-		d.InitializeParams.DiskType = zone + "/diskTypes/" + wanted.Type
+		d.InitializeParams.DiskType = zone + "/diskTypes/" + wanted.TypeName()
 	}
-	if wanted.Type == "local-ssd" {
+	if wanted.TypeName() == "local-ssd" {
 		// Local SSDs are no resources of their own: they have neither names nor labels.
 		d.Type, d.Interface, d.InitializeParams.Labels = "SCRATCH", "NVME", nil
 		return d
@@ -122,8 +122,8 @@ func diskOf(wanted infrav1.Disk, labels map[string]string, zone string) attached
 	d.InitializeParams.DiskSizeGB = number(wanted.SizeGiB)
 	d.InitializeParams.ProvisionedIOPS = number(wanted.ProvisionedIOPS)
 	d.InitializeParams.ProvisionedThroughput = number(wanted.ProvisionedThroughputMiBps)
-	if wanted.KMSKeyName != "" {
-		d.DiskEncryptionKey = &encryptionKey{wanted.KMSKeyName}
+	if key := wanted.KeyPath(); key != "" {
+		d.DiskEncryptionKey = &encryptionKey{key}
 	}
 	return d
 }
@@ -142,17 +142,6 @@ func diskName(launch driver.Launch[*infrav1.GCPMachine], n int) string {
 	sum := sha256.Sum256([]byte(launch.Token))
 	suffix := fmt.Sprintf("-%x-%d", sum[:6], n)
 	return strings.TrimRight(launch.Name[:min(len(launch.Name), 63-len(suffix))], "-") + suffix
-}
-
-func imageOf(spec *infrav1.GCPMachineSpec) string {
-	project := spec.Image.Project
-	if project == "" {
-		project = spec.Project
-	}
-	if spec.Image.Family != "" {
-		return "projects/" + project + "/global/images/family/" + spec.Image.Family
-	}
-	return "projects/" + project + "/global/images/" + spec.Image.Name
 }
 
 // metadataOf are those of the spec and the bootstrap data, where cloud-init and Ignition look for it. What is no text, because it was
@@ -193,7 +182,7 @@ func affinityOf(spec *infrav1.GCPMachineSpec) *affinity {
 	}
 	a := &affinity{ConsumeReservationType: string(r.Affinity)}
 	if r.Affinity == infrav1.ReservationAffinitySpecific {
-		a.Key, a.Values = "compute.googleapis.com/reservation-name", []string{r.Name}
+		a.Key, a.Values = "compute.googleapis.com/reservation-name", []string{spec.ReservationName()}
 	}
 	return a
 }

@@ -119,7 +119,7 @@ func (d *Driver) Traits() driver.Traits { return Traits() }
 
 // Scope is the project, by whose identity.
 func (d *Driver) Scope(m *infrav1.GCPMachine) driver.Scope {
-	return driver.Scope{Identity: m.IdentityName(), Location: m.Spec.Project}
+	return driver.Scope{Identity: m.IdentityName(), Location: m.Spec.ProjectID()}
 }
 
 // LimitScope is the project, whatever the caller: Compute Engine counts calls for the project whose resources they are about.
@@ -129,8 +129,8 @@ func (d *Driver) LimitScope(scope driver.Scope) string { return scope.Location }
 func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.GCPMachine]) ([]driver.Candidate, error) {
 	spec := &launch.Object.Spec
 	var found []driver.Candidate
-	for rank, machineType := range append([]string{spec.MachineType}, spec.FallbackMachineTypes...) {
-		for _, zone := range spec.Zones {
+	for rank, machineType := range spec.MachineTypeNames() {
+		for _, zone := range spec.ZoneNames() {
 			if launch.FailureDomain == "" || launch.FailureDomain == zone {
 				place := driver.Placement{ID: zone, FailureDomain: zone, InstanceType: machineType, Market: market(spec)}
 				found = append(found, driver.Candidate{Placement: place, Rank: rank, Subnet: subnetOf(spec, zone)})
@@ -145,20 +145,16 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.GCPMach
 
 // subnetOf names the subnetwork, which is one of a region.
 func subnetOf(spec *infrav1.GCPMachineSpec, zone string) string {
-	_, path, found := strings.Cut(spec.Subnetwork, "/compute/v1/")
-	switch {
-	case spec.Subnetwork == "":
-		return "the default network in " + zone[:max(strings.LastIndex(zone, "-"), 0)]
-	case found:
+	if path := spec.SubnetworkPath(); path != "" {
 		return path
 	}
-	return spec.Subnetwork
+	return "the default network in " + zone[:max(strings.LastIndex(zone, "-"), 0)]
 }
 
 // market is what else capacity is scarce of: being taken back, or a reservation.
 func market(spec *infrav1.GCPMachineSpec) string {
-	if r := spec.Reservation; r != nil && r.Name != "" {
-		return "reservation/" + r.Name
+	if name := spec.ReservationName(); name != "" {
+		return "reservation/" + name
 	}
 	return marketOf(string(spec.ProvisioningModel))
 }

@@ -110,7 +110,7 @@ func (d *Driver) missingType(ctx context.Context, launch driver.Launch[*infrav1.
 	if !errors.As(err, &refused) || refused.Class != driver.ClassCapacity || !strings.Contains(refused.Err.Error(), noSuchType) {
 		return err
 	}
-	zones := launch.Object.Spec.Zones
+	zones := launch.Object.Spec.ZoneNames()
 	for _, zone := range zones {
 		if zone == launch.Placement.ID {
 			continue

@@ -35,14 +35,14 @@ const machineTypeFields = "name,guestCpus,memoryMb,architecture,accelerators,bun
 
 // TemplateScope is the scope of the calls of Size.
 func TemplateScope(template *infrav1.GCPMachineTemplate) driver.Scope {
-	return driver.Scope{Identity: template.IdentityName(), Location: template.Spec.Template.Spec.Project}
+	return driver.Scope{Identity: template.IdentityName(), Location: template.Spec.Template.Spec.ProjectID()}
 }
 
 // Size is that of the machine type in the first zone, with the accelerators of the type and of the template. The disk is the boot disk
 // where the template gives its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	found, err := d.machineType(ctx, TemplateScope(template), spec.Zones[0], spec.MachineType)
+	found, err := d.machineType(ctx, TemplateScope(template), spec.ZoneNames()[0], spec.MachineTypeNames()[0])
 	if err != nil {
 		return machinetemplate.Size{}, ofSpec(err)
 	}
@@ -62,7 +62,7 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate)
 		gpus += gpusOf(a.Type, a.Count)
 	}
 	for _, a := range spec.Accelerators {
-		gpus += gpusOf(a.Type, int64(a.Count))
+		gpus += gpusOf(a.TypeName(), int64(a.Count))
 	}
 	if gpus > 0 {
 		capacity["nvidia.com/gpu"] = *resource.NewQuantity(gpus, resource.DecimalSI)

@@ -27,7 +27,7 @@ type WorkloadIdentity struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^//iam[.]googleapis[.]com/projects/[0-9]{1,20}/locations/global/workloadIdentityPools/[a-z0-9-]{4,32}/providers/[a-z0-9-]{4,32}$')",message="give the provider of a pool in full: //iam.googleapis.com/projects/<number>/locations/global/workloadIdentityPools/<pool>/providers/<provider>"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((https:)?//iam[.]googleapis[.]com/)?projects/[0-9]{1,20}/locations/global/workloadIdentityPools/[a-z0-9-]{4,32}/providers/[a-z0-9-]{4,32}$')",message="give the provider of a pool in full: //iam.googleapis.com/projects/<number>/locations/global/workloadIdentityPools/<pool>/providers/<provider>"
 	Audience string `json:"audience,omitempty"`
 
 	// tokenFile is the file with the token, an OpenID Connect one, in the provider's container, below one of the directories of
@@ -46,7 +46,7 @@ type ImpersonatedServiceAccount struct {
 	// +required
 	// +kubebuilder:validation:MinLength=6
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*@[a-z0-9.-]+\.gserviceaccount\.com$`
+	// +kubebuilder:validation:Pattern=`^(projects/[^/ ]+/serviceAccounts/)?[a-z0-9][a-z0-9.-]*@[a-z0-9.-]+\.gserviceaccount\.com$`
 	Email string `json:"email,omitempty"`
 
 	// delegates are the emails of service accounts in between, at most 4, each of which may impersonate the next one, and the last one
@@ -57,7 +57,7 @@ type ImpersonatedServiceAccount struct {
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MinLength=6
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9][a-z0-9.-]*@[a-z0-9.-]+\.gserviceaccount\.com$`
+	// +kubebuilder:validation:items:Pattern=`^(projects/[^/ ]+/serviceAccounts/)?[a-z0-9][a-z0-9.-]*@[a-z0-9.-]+\.gserviceaccount\.com$`
 	Delegates []string `json:"delegates,omitempty"`
 
 	// lifetimeSeconds is how long a token is used before it is renewed, 600 to 43200 seconds. More than 3600 needs a policy of the

@@ -8,10 +8,23 @@ import (
 // instance is replaced, never changed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackMachineTypes) || !(self.machineType in self.fallbackMachineTypes)",message="machineType is tried first anyway: remove it from fallbackMachineTypes",fieldPath=".fallbackMachineTypes"
-// +kubebuilder:validation:XValidation:rule="!has(self.subnetwork) || self.zones[0].startsWith(self.subnetwork.split('/')[3] + '-')",message="the subnetwork is of another region than the zones: an instance needs one of its own region",fieldPath=".subnetwork"
+// +kubebuilder:validation:XValidation:rule="!has(self.subnetwork) || !self.subnetwork.contains('regions/') || self.zones[0].contains(self.subnetwork.find('regions/[a-z0-9-]+').replace('regions/', '') + '-')",message="the subnetwork is of another region than the zones: an instance needs one of its own region",fieldPath=".subnetwork"
 // +kubebuilder:validation:XValidation:rule="!has(self.instanceTerminationAction) || has(self.provisioningModel) && self.provisioningModel == 'SPOT'",message="instanceTerminationAction says what happens to a spot instance: set provisioningModel to SPOT, or remove it",fieldPath=".instanceTerminationAction"
 // +kubebuilder:validation:XValidation:rule="!has(self.onHostMaintenance) || self.onHostMaintenance != 'MIGRATE' || !has(self.accelerators) && (!has(self.provisioningModel) || self.provisioningModel != 'SPOT')",message="Compute Engine migrates neither spot instances nor those with accelerators: set onHostMaintenance to TERMINATE, or remove it",fieldPath=".onHostMaintenance"
 // +kubebuilder:validation:XValidation:rule="!has(self.aliasIPRanges) || has(self.subnetwork)",message="alias IP ranges are of a subnetwork: set subnetwork",fieldPath=".aliasIPRanges"
+// +kubebuilder:validation:XValidation:rule="!has(self.onHostMaintenance) || self.onHostMaintenance != 'MIGRATE' || !self.machineType.matches('(^|/)([ag][0-9]|ct[0-9]|tpu|h4d-)|-metal$') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)([ag][0-9]|ct[0-9]|tpu|h4d-)|-metal$')))",message="Compute Engine does not migrate types with accelerators, bare metal and H4D: remove onHostMaintenance, and each machine type gets what it allows",fieldPath=".onHostMaintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.onHostMaintenance) || self.onHostMaintenance != 'MIGRATE' || !has(self.confidentialType) || self.confidentialType == 'SEV' && self.machineType.matches('(^|/)(n2d|c3d)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, t.matches('(^|/)(n2d|c3d)-')))",message="Confidential VMs do not migrate, except SEV on n2d and c3d: set onHostMaintenance to TERMINATE, or remove it",fieldPath=".onHostMaintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.onHostMaintenance) || self.onHostMaintenance != 'TERMINATE' || has(self.provisioningModel) && self.provisioningModel == 'SPOT' || !self.machineType.matches('(^|/)e2-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)e2-')))",message="Compute Engine always migrates e2 instances that are not spot: remove onHostMaintenance",fieldPath=".onHostMaintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.accelerators) || self.machineType.matches('(^|/)(n1-|custom-|[ag][0-9])') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, t.matches('(^|/)(n1-|custom-|[ag][0-9])')))",message="accelerators can be added to n1 and n1 custom types, beside those that a and g types have: choose such a machine type",fieldPath=".accelerators"
+// +kubebuilder:validation:XValidation:rule="!has(self.accelerators) || !self.accelerators.exists(a, a.type.matches('nvidia-tesla-(t4|p4|p100|v100)')) || self.machineType.matches('(^|/)(n1-|custom-)') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, t.matches('(^|/)(n1-|custom-)')))",message="T4, P4, P100 and V100 cards can be added to n1 and n1 custom types alone: choose such a machine type",fieldPath=".accelerators"
+// +kubebuilder:validation:XValidation:rule="!has(self.confidentialType) || self.confidentialType == 'TDX' || !self.machineType.matches('(^|/)(e2|n1|custom|n2|n4|n4a|t2a|t2d|c2|c3|c4|c4a|h3|m1|m2|m3|m4|z3|a2|a3|g2)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(e2|n1|custom|n2|n4|n4a|t2a|t2d|c2|c3|c4|c4a|h3|m1|m2|m3|m4|z3|a2|a3|g2)-')))",message="SEV and SEV_SNP need AMD processors, for example of n2d: choose such a machine type",fieldPath=".confidentialType"
+// +kubebuilder:validation:XValidation:rule="!has(self.confidentialType) || self.confidentialType != 'TDX' || !self.machineType.matches('(^|/)(e2|n1|custom|n2|n2d|n4a|n4d|t2a|t2d|c2|c2d|c3d|c4a|c4d|h3|h4d|m1|m2|m3|z3|a2|g2)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(e2|n1|custom|n2|n2d|n4a|n4d|t2a|t2d|c2|c2d|c3d|c4a|c4d|h3|h4d|m1|m2|m3|z3|a2|g2)-')))",message="TDX needs processors such as those of c3: choose such a machine type",fieldPath=".confidentialType"
+// +kubebuilder:validation:XValidation:rule="!has(self.confidentialType) || !has(self.disks) || self.disks.size() < 40",message="a Confidential VM has 40 disks at most, with the boot disk: remove some",fieldPath=".disks"
+// +kubebuilder:validation:XValidation:rule="!((has(self.bootDisk) && has(self.bootDisk.type) ? [self.bootDisk.type] : []) + (has(self.disks) ? self.disks.filter(d, has(d.type)).map(d, d.type) : [])).exists(t, t.matches('(^|/)hyperdisk-balanced')) || !self.machineType.matches('(^|/)(e2|n1|custom|n2|n2d|t2a|t2d|c2|c2d|a2|g2)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(e2|n1|custom|n2|n2d|t2a|t2d|c2|c2d|a2|g2)-')))",message="e2, n1, n2, n2d, t2a, t2d, c2, c2d, a2 and g2 types do not take hyperdisk-balanced: use pd-balanced, or another machine type",fieldPath=".machineType"
+// +kubebuilder:validation:XValidation:rule="!((has(self.bootDisk) && has(self.bootDisk.type) ? [self.bootDisk.type] : []) + (has(self.disks) ? self.disks.filter(d, has(d.type)).map(d, d.type) : [])).exists(t, t.matches('(^|/)pd-')) || !self.machineType.matches('(^|/)(n4|n4a|n4d|c4|c4a|c4d|h4d|m4|x4|a4|a4x|g4|ct6e)-|-metal$') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(n4|n4a|n4d|c4|c4a|c4d|h4d|m4|x4|a4|a4x|g4|ct6e)-|-metal$')))",message="n4, c4, h4d, m4, x4, a4, g4 and bare metal types take no persistent disks (pd-…): use hyperdisk-balanced, or remove the type of the boot disk",fieldPath=".machineType"
+// +kubebuilder:validation:XValidation:rule="!has(self.disks) || !self.disks.exists(d, has(d.type) && d.type.endsWith('local-ssd')) || !self.machineType.matches('(^|/)(e2|n4|n4a|n4d|t2a|t2d|c3|c3d|c4|c4a|c4d|h3|h4d|m2|m4|x4|z3|a3|a4|a4x)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(e2|n4|n4a|n4d|t2a|t2d|c3|c3d|c4|c4a|c4d|h3|h4d|m2|m4|x4|z3|a3|a4|a4x)-')))",message="local SSDs cannot be added to these machine types: choose one with -lssd in its name, which has them, or n1, n2, n2d, c2, c2d",fieldPath=".disks"
+// +kubebuilder:validation:XValidation:rule="!has(self.disks) || self.disks.filter(d, has(d.type) && d.type.endsWith('local-ssd')).size() <= 8 || self.disks.filter(d, has(d.type) && d.type.endsWith('local-ssd')).size() in [16, 24, 32]",message="Compute Engine attaches 1 to 8, 16, 24 or 32 local SSDs: change their number",fieldPath=".disks"
+// +kubebuilder:validation:XValidation:rule="!has(self.disks) || !(self.disks.filter(d, has(d.type) && d.type.endsWith('local-ssd')).size() in [3, 5, 6, 7]) || !self.machineType.matches('(^|/)(n2|n2d|c2|c2d|a2|g2)-') && (!has(self.fallbackMachineTypes) || self.fallbackMachineTypes.all(t, !t.matches('(^|/)(n2|n2d|c2|c2d|a2|g2)-')))",message="n2, n2d, c2, c2d, a2 and g2 types take 1, 2, 4, 8, 16 or 24 local SSDs: change their number",fieldPath=".disks"
 type GCPMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
@@ -20,31 +33,33 @@ type GCPMachineSpec struct {
 	// +optional
 	IdentityRef *driverv1.IdentityReference `json:"identityRef,omitempty"`
 
-	// project is the ID of the Google Cloud project that the instance is in, for example my-project.
+	// project is the ID of the Google Cloud project that the instance is in, for example my-project, or example.com:my-project. Also as
+	// projects/<id> or as a URL.
 	// +required
 	// +kubebuilder:validation:MinLength=6
-	// +kubebuilder:validation:MaxLength=30
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((https://[a-z0-9.-]+/compute/[a-z0-9]+/)?projects/)?([a-z0-9.-]+:)?[a-z][a-z0-9-]*[a-z0-9]$')",message="give the ID of the project, for example my-project or example.com:my-project; for a project number, gcloud projects describe <number> prints it"
 	Project string `json:"project,omitempty"`
 
 	// zones are those that the instance may be in, all of one region, for example us-central1-a. They are the failure domains; the
 	// Machine's, when it has one, leaves only that. Among what is left, instances are spread, and a zone without capacity is passed over
-	// for a while.
+	// for a while. Also as zones/<zone> or as URLs.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=40
-	// +kubebuilder:validation:items:Pattern=`^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`
-	// +kubebuilder:validation:XValidation:rule="self.all(z, z.split('-')[0] == self[0].split('-')[0] && z.split('-')[1] == self[0].split('-')[1])",message="the zones are of different regions: give those of one"
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/)?[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(z, z.find('[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$').split('-')[0] == self[0].find('[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$').split('-')[0] && z.find('[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$').split('-')[1] == self[0].find('[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$').split('-')[1])",message="the zones are of different regions: give those of one"
 	Zones []string `json:"zones,omitempty"`
 
 	// machineType is the machine type, for example n2-standard-4. Custom types are allowed, for example n2-custom-4-8192.
+	// Also as zones/<zone>/machineTypes/<type> or as a URL, whose zone does not matter.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/machineTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	MachineType string `json:"machineType,omitempty"`
 
 	// fallbackMachineTypes are machine types that do as well, in the order in which they are tried while no zone has capacity for those
@@ -55,8 +70,8 @@ type GCPMachineSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/machineTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="each fallback machine type is tried once: remove the repetition"
 	FallbackMachineTypes []string `json:"fallbackMachineTypes,omitempty"`
 
@@ -66,6 +81,8 @@ type GCPMachineSpec struct {
 
 	// bootDisk is the disk that the instance boots from. Unset means one as large as the image, of the type that Compute Engine chooses.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || !self.type.matches('(^|/)(hyperdisk-(throughput|extreme|ml)|local-ssd)$')",message="this type of disk cannot be a boot disk: use pd-balanced, or hyperdisk-balanced where the machine type needs it",fieldPath=".type"
+	// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || self.sizeGiB >= 10",message="a boot disk has 10 GiB at least: raise sizeGiB",fieldPath=".sizeGiB"
 	BootDisk *Disk `json:"bootDisk,omitempty"`
 
 	// disks are disks beside the boot disk, created empty and deleted with the instance.
@@ -74,15 +91,16 @@ type GCPMachineSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(d, has(d.type))",message="each disk needs a type, for example pd-balanced, or local-ssd"
-	// +kubebuilder:validation:XValidation:rule="self.all(d, has(d.sizeGiB) || has(d.type) && d.type == 'local-ssd')",message="each disk needs a size: set sizeGiB; local SSDs have a size of their own"
+	// +kubebuilder:validation:XValidation:rule="self.all(d, has(d.sizeGiB) || has(d.type) && d.type.endsWith('local-ssd'))",message="each disk needs a size: set sizeGiB; local SSDs have a size of their own"
 	Disks []Disk `json:"disks,omitempty"`
 
 	// subnetwork is the subnetwork of the network interface, in the region of the zones, with its project, which is the host project for
-	// a shared VPC: for example projects/my-host/regions/us-central1/subnetworks/nodes. Unset means that of the network named default.
+	// a shared VPC: for example projects/my-host/regions/us-central1/subnetworks/nodes. A URL is
+	// taken as well, and the name alone for one of the instance's project. Unset means that of the network named default.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^projects/[a-z][a-z0-9.:-]*[a-z0-9]/regions/[a-z]+-[a-z]+[0-9]+/subnetworks/[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?regions/[a-z]+-[a-z]+[0-9]+/subnetworks/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Subnetwork string `json:"subnetwork,omitempty"`
 
 	// publicIP returns whether the instance gets an ephemeral external IPv4 address. Default: false.
@@ -124,16 +142,18 @@ type GCPMachineSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=56
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9_-]{0,62}$') && self[k].matches('^[a-z0-9_-]*$'))",message="keys and values of labels have lower-case letters, digits, _ and -, at most 63; a key begins with a letter"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[\\\\p{Ll}\\\\p{Lo}][\\\\p{Ll}\\\\p{Lo}\\\\p{N}_-]{0,62}$') && self[k].matches('^[\\\\p{Ll}\\\\p{Lo}\\\\p{N}_-]*$') && bytes(k).size() <= 128 && bytes(self[k]).size() <= 128)",message="keys and values of labels have lower-case letters, also international ones, digits, _ and -, at most 63 and 128 bytes; a key begins with a letter"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('millwright-'))",message="labels that begin with millwright- are set by the provider: remove them from labels"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// metadata are custom metadata of the instance, for example serial-port-enable: "true". Those of the bootstrap data, user-data and
+	// metadata are custom metadata of the instance, for example serial-port-enable: "true", a startup-script or ssh-keys: each value of
+	// 256 KiB at most, and 512 KiB together with the bootstrap data. Those of the bootstrap data, user-data and
 	// user-data-encoding, are set by the provider. No secrets belong here: whoever may read the instance reads them.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-zA-Z0-9_-]{1,128}$'))",message="keys of metadata have letters, digits, _ and -, at most 128"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, self[k].size() + k.size()).sum() <= 524288",message="all metadata together have 512 KiB at most: shorten the longest values, or let startup-script download its parts"
 	// +kubebuilder:validation:XValidation:rule="!('user-data' in self) && !('user-data-encoding' in self)",message="user-data and user-data-encoding hold the bootstrap data: remove them from metadata"
 	Metadata map[string]MetadataValue `json:"metadata,omitempty"`
 

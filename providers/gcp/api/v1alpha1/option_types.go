@@ -2,39 +2,52 @@ package v1alpha1
 
 // ImageReference names a machine image.
 // +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.family)",message="exactly one of name and family must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.project) || !(has(self.name) && self.name.contains('projects/')) && !(has(self.family) && self.family.contains('projects/'))",message="name or family has the project already: remove project",fieldPath=".project"
 type ImageReference struct {
 	// project that the image is in, for example ubuntu-os-cloud. Unset means the project of the instance.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^((https://[a-z0-9.-]+/compute/[a-z0-9]+/)?projects/)?(([a-z0-9.-]+:)?[a-z0-9-]+)$`
 	Project string `json:"project,omitempty"`
 
-	// name of the image.
+	// name of the image. Also as projects/<project>/global/images/<name>, with family/ before the name for the latest of a family, or as a
+	// URL.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?(family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 
 	// family of images, of which the latest is taken that is not deprecated at the time of the launch.
+	// Also as projects/<project>/global/images/family/<family> or as a URL.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?(((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Family string `json:"family,omitempty"`
 }
 
 // Disk describes a disk. What is unset is left to the image or to Compute Engine.
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'local-ssd' || !has(self.sizeGiB) && !has(self.kmsKeyName) && !has(self.provisionedIOPS) && !has(self.provisionedThroughputMiBps)",message="a local SSD has a size and a speed of its own, and no key: set type alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || !self.type.endsWith('local-ssd') || !has(self.sizeGiB) && !has(self.kmsKeyName) && !has(self.provisionedIOPS) && !has(self.provisionedThroughputMiBps)",message="a local SSD has a size and a speed of its own, and no key: set type alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || !self.type.matches('(^|/)pd-') || self.sizeGiB >= 10",message="a persistent disk has 10 GiB at least: raise sizeGiB",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || !self.type.matches('(^|/)pd-extreme$') || self.sizeGiB >= 500",message="a disk of type pd-extreme has 500 GiB at least: raise sizeGiB",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || !self.type.matches('(^|/)hyperdisk-extreme$') || self.sizeGiB >= 64",message="a disk of type hyperdisk-extreme has 64 GiB at least: raise sizeGiB",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || !self.type.matches('(^|/)hyperdisk-throughput$') || self.sizeGiB >= 2048 && self.sizeGiB <= 32768",message="a disk of type hyperdisk-throughput has 2048 to 32768 GiB: change sizeGiB",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedIOPS) || !has(self.type) || self.type.matches('(^|/)(pd-extreme|hyperdisk-(balanced|balanced-high-availability|extreme))$')",message="this type of disk has no provisioned IOPS: remove provisionedIOPS, or use pd-extreme, hyperdisk-balanced or hyperdisk-extreme",fieldPath=".provisionedIOPS"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedThroughputMiBps) || !has(self.type) || self.type.matches('(^|/)hyperdisk-(balanced|balanced-high-availability|throughput|ml)$')",message="this type of disk has no provisioned throughput: remove provisionedThroughputMiBps, or use hyperdisk-balanced or hyperdisk-throughput",fieldPath=".provisionedThroughputMiBps"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedIOPS) || !has(self.type) || !self.type.matches('(^|/)pd-extreme$') || self.provisionedIOPS >= 10000 && self.provisionedIOPS <= 120000",message="pd-extreme has 10000 to 120000 IOPS: change provisionedIOPS",fieldPath=".provisionedIOPS"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedIOPS) || !has(self.type) || !self.type.matches('(^|/)hyperdisk-balanced') || self.provisionedIOPS >= 2000 && self.provisionedIOPS <= 160000",message="hyperdisk-balanced has 2000 to 160000 IOPS: change provisionedIOPS",fieldPath=".provisionedIOPS"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedIOPS) || !has(self.type) || !self.type.matches('(^|/)hyperdisk-extreme$') || self.provisionedIOPS <= 350000",message="hyperdisk-extreme has 350000 IOPS at most: lower provisionedIOPS",fieldPath=".provisionedIOPS"
+// +kubebuilder:validation:XValidation:rule="!has(self.provisionedThroughputMiBps) || !has(self.type) || !self.type.matches('(^|/)hyperdisk-balanced') || self.provisionedThroughputMiBps >= 140 && self.provisionedThroughputMiBps <= 2400",message="hyperdisk-balanced has 140 to 2400 MiB/s: change provisionedThroughputMiBps",fieldPath=".provisionedThroughputMiBps"
 type Disk struct {
 	// type of the disk, for example pd-balanced, hyperdisk-balanced or, not for the boot disk, local-ssd, which loses its content when
-	// the instance stops.
+	// the instance stops. Also as zones/<zone>/diskTypes/<type> or as a URL, whose zone does not matter.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/diskTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	Type string `json:"type,omitempty"`
 
 	// sizeGiB is the size in GiB: at least that of the image for the boot disk.
@@ -48,7 +61,7 @@ type Disk struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+(/cryptoKeyVersions/[0-9]+)?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//cloudkms[.]googleapis[.]com/(v1/)?)?projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+(/cryptoKeyVersions/[0-9]+)?$`
 	KMSKeyName string `json:"kmsKeyName,omitempty"`
 
 	// provisionedIOPS is the number of operations per second that is paid for, where the type has that.
@@ -81,7 +94,7 @@ type AliasIPRange struct {
 	// +required
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=43
-	// +kubebuilder:validation:Pattern=`^[0-9.]*/[0-9]{1,2}$|^[0-9.]+$`
+	// +kubebuilder:validation:Pattern=`^(([0-9]{1,3}[.]){3}[0-9]{1,3})?/([0-9]|[12][0-9]|3[0-2])$|^([0-9]{1,3}[.]){3}[0-9]{1,3}$`
 	IPCIDRRange string `json:"ipCIDRRange,omitempty"`
 
 	// secondaryRange is the name of the secondary range of the subnetwork that it is taken from. Unset means the primary range.
@@ -94,21 +107,22 @@ type AliasIPRange struct {
 
 // ServiceAccount is the service account of an instance.
 type ServiceAccount struct {
-	// email of the service account, or default for the project's default one of Compute Engine.
+	// email of the service account, or default for the project's default one of Compute Engine. Also as projects/-/serviceAccounts/<email>
+	// or serviceAccount:<email>, as IAM writes it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(default|[^@ ]+@[^@ ]+)$`
+	// +kubebuilder:validation:Pattern=`^(default|(projects/[^/ ]+/serviceAccounts/|serviceAccount:)?[^@/: ]+@[^@/: ]+)$`
 	Email string `json:"email,omitempty"`
 
 	// scopes limit what tokens of the instance may be used for. Unset means https://www.googleapis.com/auth/cloud-platform, with which
-	// the account's roles alone decide.
+	// the account's roles alone decide. Also by gcloud's short names, for example storage-ro.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:Pattern=`^https://`
+	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|compute-ro|compute-rw|datastore|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql-admin|storage-full|storage-ro|storage-rw|trace|userinfo-email)$`
 	Scopes []string `json:"scopes,omitempty"`
 }
 
@@ -117,16 +131,19 @@ type ServiceAccount struct {
 type LabelValue string
 
 // MetadataValue is the value of a custom metadata entry.
-// +kubebuilder:validation:MaxLength=4096
+// +kubebuilder:validation:MaxLength=262144
 type MetadataValue string
 
 // Accelerator is a kind of accelerator cards.
+// +kubebuilder:validation:XValidation:rule="!self.type.matches('nvidia-tesla-(t4|p4|p100)(-vws)?$') || self.count in [1, 2, 4]",message="an instance has 1, 2 or 4 cards of this type: change count",fieldPath=".count"
+// +kubebuilder:validation:XValidation:rule="!self.type.matches('nvidia-tesla-v100$') || self.count in [1, 2, 4, 8]",message="an instance has 1, 2, 4 or 8 cards of this type: change count",fieldPath=".count"
 type Accelerator struct {
-	// type of the accelerator, for example nvidia-tesla-t4.
+	// type of the accelerator, for example nvidia-tesla-t4. Also as zones/<zone>/acceleratorTypes/<type> or as a URL, whose zone does not
+	// matter.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/acceleratorTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	Type string `json:"type,omitempty"`
 
 	// count is how many there are.
@@ -176,11 +193,12 @@ type Reservation struct {
 	// +required
 	Affinity ReservationAffinity `json:"affinity,omitempty"`
 
-	// name of the reservation; for a shared one of another project projects/<project>/reservations/<name>.
+	// name of the reservation; for a shared one of another project projects/<project>/reservations/<name>. Also
+	// as projects/<project>/zones/<zone>/reservations/<name> or as a URL.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(projects/[a-z0-9-]+/reservations/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?(zones/[a-z0-9-]+/)?reservations/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 }
 
