@@ -261,22 +261,3 @@ func TestDeletionProtection(t *testing.T) {
 	f.Expect(f.Unprotect(f.ctx, scope, h)).To(Succeed())
 	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
 }
-
-func TestSize(t *testing.T) {
-	f := newFixture(t, compute.Options{})
-	template := &infrav1.GCPMachineTemplate{}
-	template.Spec.Template.Spec = launch(zoneA, "one", 1).Object.Spec
-	template.Spec.Template.Spec.MachineType = "a2-highgpu-1g"
-	template.Spec.Template.Spec.BootDisk = &infrav1.Disk{SizeGiB: ptr.To[int32](50)}
-	size, err := f.Size(f.ctx, template)
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(size.Capacity.Cpu().Value()).To(BeEquivalentTo(12))
-	f.Expect(size.Capacity.Memory().Value()).To(BeEquivalentTo(87040 << 20))
-	f.Expect(size.Capacity.StorageEphemeral().Value()).To(BeEquivalentTo(50 << 30))
-	gpus := size.Capacity["nvidia.com/gpu"]
-	f.Expect(gpus.Value()).To(BeEquivalentTo(1))
-	f.Expect(size.NodeInfo.Architecture).To(BeEquivalentTo("amd64"))
-	template.Spec.Template.Spec.MachineType = "x9"
-	_, err = f.Size(f.ctx, template)
-	f.class(err, driver.ClassUnresolved)
-}

@@ -33,7 +33,7 @@ var permissions = map[string][]string{
 	"instances.setDeletionProtection": {"instances.setDeletionProtection"}, "instances.setLabels": {"instances.setLabels"},
 	"disks.aggregatedList": {"disks.list"}, "disks.list": {"disks.list"}, "disks.delete": {"disks.delete"}, "disks.setLabels": {"disks.setLabels"},
 	"zoneOperations.get": {"zoneOperations.get"}, "zoneOperations.list": {"zoneOperations.list"}, "globalOperations.aggregatedList": {"globalOperations.list"},
-	"machineTypes.get": {"machineTypes.get"},
+	"machineTypes.get": {"machineTypes.get"}, "images.get": {"images.get"}, "images.getFromFamily": {"images.getFromFamily"},
 }
 
 // TestSampleRole grants what the calls of the driver need, and nothing else.
@@ -67,7 +67,7 @@ func methods(g *WithT) []string {
 		}
 		source, err := os.ReadFile(file)
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, m := range regexp.MustCompile(`name: +"([a-zA-Z]+\.[a-zA-Z]+)"`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`name:? +=? *"([a-zA-Z]+\.[a-zA-Z]+)"`).FindAllSubmatch(source, -1) {
 			found[string(m[1])] = true
 		}
 		for _, m := range regexp.MustCompile(`aggregated\[\w+\]\(ctx, d, scope, "(\w+)"`).FindAllSubmatch(source, -1) {
