@@ -13,8 +13,8 @@ import (
 )
 
 // absent is what there is of a handle that the list has not. What is to be ended anyway is gone if the list says of its zone that
-// it has nothing there, and an earlier list has shown it: lists may lag behind a launch. Else nothing says that there is no instance before Compute Engine has been asked for that one: a Machine fails
-// permanently by that, and a list may lack more than it reports.
+// it has nothing there, and an earlier list has shown it: lists may lag behind a launch. Else nothing says that there is no instance before
+// Compute Engine has been asked for that one: a Machine fails permanently by that, and a list may lack more than it reports.
 func (d *Driver) absent(
 	ctx context.Context, scope driver.Scope, h driver.Handle, zone, name string, answered bool,
 ) (driver.Instance, error) {

@@ -103,8 +103,8 @@ func (d *Driver) policyOf(ctx context.Context, launch driver.Launch[*infrav1.GCP
 	return ""
 }
 
-// missingType is the error of a launch that was refused since the zone lacks the machine type: a shortage as long as another zone of the spec
-// has it, else a mistake in the spec.
+// missingType is the error of a launch that was refused since the zone lacks the machine type: a shortage as long as another zone of the
+// spec has it, else a mistake in the spec.
 func (d *Driver) missingType(ctx context.Context, launch driver.Launch[*infrav1.GCPMachine], err error) error {
 	var refused *driver.Error
 	if !errors.As(err, &refused) || refused.Class != driver.ClassCapacity || !strings.Contains(refused.Err.Error(), noSuchType) {

@@ -29,6 +29,8 @@ func main() {
 	pflag.DurationVar(&d.Provisioning, "provisioning-delay", time.Second, "time in the state PROVISIONING")
 	pflag.DurationVar(&d.Staging, "staging-delay", time.Second, "time in the state STAGING, after which the instance is RUNNING")
 	pflag.DurationVar(&d.Stopping, "stopping-delay", time.Second, "time in the state STOPPING")
+	pflag.DurationVar(&d.Listing, "listing-delay", 0, "time after which lists show a new instance, and no longer show one that is gone")
+	pflag.StringToIntVar(&cloud.Quotas, "quota", nil, "limit of a quota, such as N2_CPUS=24 or us-central1/N2_CPUS=24; may be repeated")
 	pflag.DurationVar(&d.Forget, "forget-delay", 14*24*time.Hour, "time for which an operation that has ended is known")
 	pflag.Parse()
 	if throttle {

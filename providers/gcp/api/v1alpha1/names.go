@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Google Cloud prints its resources as names, as partial URLs (zones/z/machineTypes/t) and as whole ones (self-links). The spec takes all of
-// them; the methods here return the form that the provider works with.
+// Google Cloud prints its resources as names, as partial URLs (zones/z/machineTypes/t) and as whole ones (self-links). The spec takes
+// all of them; the methods here return the form that the provider works with.
 
 var (
 	// apiRoot is what whole URLs of Compute Engine begin with, whatever the host and the version.

@@ -47,8 +47,6 @@ func (s *Server) checkAccelerators(i *instance) error {
 		case !slices.Contains(allowed, a.AcceleratorCount):
 			return invalid(field+"acceleratorCount", fmt.Sprint(a.AcceleratorCount),
 				"Number of accelerator cards attached to an instance must be one of %v.", allowed)
-		case len(i.GuestAccelerators) > 1:
-			return refused("An instance has accelerators of one type.")
 		}
 	}
 	return nil
@@ -148,7 +146,8 @@ func (s *Server) checkImage(i *instance) error {
 	case image.Deprecated == "OBSOLETE" || image.Deprecated == "DELETED":
 		return invalid("resource.disks[0].initializeParams.sourceImage", image.Name, "The image is %s and cannot be used.", image.Deprecated)
 	case image.Architecture != t.Architecture:
-		return refused("Requested boot disk architecture (%s) is not compatible with machine type architecture (%s).", image.Architecture, t.Architecture)
+		return refused("Requested boot disk architecture (%s) is not compatible with machine type architecture (%s).",
+			image.Architecture, t.Architecture)
 	}
 	for _, feature := range sortedKeys(needs) {
 		if needs[feature] && slices.Contains(image.Without, feature) {

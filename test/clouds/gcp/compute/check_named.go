@@ -57,15 +57,17 @@ type diskLimits struct {
 }
 
 var limitsOf = map[string]diskLimits{
-	"pd-standard":                          {least: 10, most: 65536, bootable: true},
-	"pd-balanced":                          {least: 10, most: 65536, bootable: true},
-	"pd-ssd":                               {least: 10, most: 65536, bootable: true},
-	"pd-extreme":                           {least: 500, most: 65536, bootable: true, iops: [2]int64{10000, 120000}},
-	"hyperdisk-balanced":                   {least: 4, most: 65536, bootable: true, iops: [2]int64{2000, 160000}, throughput: [2]int64{140, 2400}},
-	"hyperdisk-balanced-high-availability": {least: 4, most: 65536, bootable: true, iops: [2]int64{2000, 100000}, throughput: [2]int64{140, 1200}},
-	"hyperdisk-extreme":                    {least: 64, most: 65536, iops: [2]int64{2, 350000}},
-	"hyperdisk-throughput":                 {least: 2048, most: 32768, throughput: [2]int64{10, 600}},
-	"hyperdisk-ml":                         {least: 4, most: 65536, throughput: [2]int64{400, 1200000}},
+	"pd-standard":        {least: 10, most: 65536, bootable: true},
+	"pd-balanced":        {least: 10, most: 65536, bootable: true},
+	"pd-ssd":             {least: 10, most: 65536, bootable: true},
+	"pd-extreme":         {least: 500, most: 65536, bootable: true, iops: [2]int64{10000, 120000}},
+	"hyperdisk-balanced": {least: 4, most: 65536, bootable: true, iops: [2]int64{2000, 160000}, throughput: [2]int64{140, 2400}},
+	"hyperdisk-balanced-high-availability": {
+		least: 4, most: 65536, bootable: true, iops: [2]int64{2000, 100000}, throughput: [2]int64{140, 1200},
+	},
+	"hyperdisk-extreme":    {least: 64, most: 65536, iops: [2]int64{2, 350000}},
+	"hyperdisk-throughput": {least: 2048, most: 32768, throughput: [2]int64{10, 600}},
+	"hyperdisk-ml":         {least: 4, most: 65536, throughput: [2]int64{400, 1200000}},
 }
 
 // checkLimits compares a disk with what its type has.
@@ -78,7 +80,8 @@ func checkLimits(d *AttachedDisk, kind string, field string) error {
 	case d.Boot && !limits.bootable:
 		return refused("Disk type %s cannot be used for boot disks.", kind)
 	case size < limits.least || size > limits.most:
-		return invalid(field+"diskSizeGb", fmt.Sprint(size), "Disk size of type %s must be between %d and %d GB.", kind, limits.least, limits.most)
+		return invalid(field+"diskSizeGb", fmt.Sprint(size), "Disk size of type %s must be between %d and %d GB.",
+			kind, limits.least, limits.most)
 	case d.Boot && size < 10:
 		return invalid(field+"diskSizeGb", fmt.Sprint(size), "Disk size must be at least 10 GB.")
 	case outside(int64(params.ProvisionedIOPS), limits.iops):

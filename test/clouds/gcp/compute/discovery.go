@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// discoveryJSON is what the discovery document of Compute Engine, compute-api.json of google.golang.org/api/compute/v1, says of the forms of
-// the requests that are simulated: names, types, formats, patterns and enumerations, without its texts.
+// discoveryJSON is what the discovery document of Compute Engine, compute-api.json of google.golang.org/api/compute/v1, says of the forms
+// of the requests that are simulated: names, types, formats, patterns and enumerations, without its texts.
 //
 //go:embed discovery.json
 var discoveryJSON []byte
@@ -58,7 +58,8 @@ func checkForm(method string, query url.Values, path func(string) string, body [
 		}
 		for _, v := range values {
 			if form.Pattern != "" && !whole(form.Pattern).MatchString(v) {
-				return fail(http.StatusBadRequest, "badRequest", "Invalid value '%s'. Values must match the following regular expression: '%s'", v, form.Pattern)
+				return fail(http.StatusBadRequest, "badRequest", "Invalid value '%s'. Values must match the following regular expression: '%s'",
+					v, form.Pattern)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// machineTypes are real machine types, as https://cloud.google.com/compute/docs/machine-resource lists them: name, vCPUs, memory in MiB, then
-// what the type brings by itself: arm, accelerators (type*count) and local SSDs (ssd*count*GB).
+// machineTypes are real machine types, as https://cloud.google.com/compute/docs/machine-resource lists them: name, vCPUs, memory in MiB,
+// then what the type brings by itself: arm, accelerators (type*count) and local SSDs (ssd*count*GB).
 const machineTypes = `
 e2-micro 2 1024
 e2-small 2 2048
@@ -122,7 +122,8 @@ func number(text string) int {
 	return n
 }
 
-// customType is the name of a custom machine type: https://cloud.google.com/compute/docs/instances/creating-instance-with-custom-machine-type.
+// customType is the name of a custom machine type, see
+// https://cloud.google.com/compute/docs/instances/creating-instance-with-custom-machine-type.
 var customType = regexp.MustCompile(`^(?:([a-z][a-z0-9]+)-)?custom-(\d{1,3})-(\d{3,7})(-ext)?$`)
 
 // custom is the custom machine type of a name; nil if it is none, or of a size that its series does not have.

@@ -144,8 +144,8 @@ func (s series) cpuQuota(spot bool) string {
 	return s.quota
 }
 
-// maintenance is what a machine type allows on the maintenance of its host, MIGRATE, TERMINATE or both if it is empty, and whether a request
-// must say so: https://cloud.google.com/compute/docs/instances/live-migration-process#limitations.
+// maintenance is what a machine type allows on the maintenance of its host, MIGRATE, TERMINATE or both if it is empty:
+// https://cloud.google.com/compute/docs/instances/live-migration-process#limitations.
 func maintenance(t *MachineType) string {
 	s := seriesOf(t.Name)
 	switch {
