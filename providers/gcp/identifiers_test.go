@@ -48,7 +48,7 @@ func TestAdmission_IdentifierAsTheCloudPrintsIt_IsAccepted(t *testing.T) {
 			[]string{"example.com:images", "projects/ubuntu-os-cloud", "123456789012"}},
 		"subnetwork": {func(s *infrav1.GCPMachineSpec, v string) { s.Subnetwork = v }, []string{"nodes", "regions/us-central1/subnetworks/nodes",
 			www + "projects/host/regions/us-central1/subnetworks/nodes", "projects/example.com:host/regions/us-central1/subnetworks/nodes",
-			"projects/123456789012/regions/us-central1/subnetworks/nodes"}},
+			"projects/123456789012/regions/us-central1/subnetworks/nodes", "//compute.googleapis.com/projects/host/regions/us-central1/subnetworks/nodes"}},
 		"disks.type": {func(s *infrav1.GCPMachineSpec, v string) {
 			s.BootDisk, s.Disks = &infrav1.Disk{Type: v}, []infrav1.Disk{{Type: v, SizeGiB: ptr.To[int32](10)}, {Type: "zones/us-central1-a/diskTypes/local-ssd"}}
 		}, []string{"zones/us-central1-a/diskTypes/pd-ssd", www + "projects/my-project/zones/us-central1-a/diskTypes/pd-balanced"}},

@@ -76,6 +76,8 @@ func TestImagePath(t *testing.T) {
 		"projects/a/global/images/n":            {Project: "projects/a", Name: "n"},
 		"projects/b.c:d/global/images/n":        {Name: "projects/b.c:d/global/images/n"},
 		"projects/own:p/global/images/family/f": {Name: "family/f"},
+		"projects/h/global/images/n":            {Name: "//compute.googleapis.com/projects/h/global/images/n"},
+		"projects/i/global/images/n":            {Name: "https://compute.googleapis.com/compute/beta/projects/i/global/images/n"},
 		"projects/e/global/images/family/f":     {Family: "projects/e/global/images/family/f"},
 		"projects/g/global/images/family/f":     {Project: "g", Family: "family/f"},
 	} {

@@ -19,9 +19,9 @@ import (
 // cannot migrate. https://cloud.google.com/compute/docs/instances/live-migration-process#limitations lists those.
 var (
 	// terminates finds the types that are known not to migrate by their names: with accelerators (A, G and TPU series), bare metal, H4D.
-	terminates = regexp.MustCompile(`^(?:[ag][0-9]|ct[0-9]|tpu|h4d-)|-metal$`)
+	terminates = regexp.MustCompile(`^(?:a[0-9]|g[2-9]|ct[0-9]|tpu|h4d-)|-metal$`)
 	// migrates finds the series of which all other types migrate. Any other series is looked up.
-	migrates = regexp.MustCompile(`^(?:custom|e2|n1|n2|n2d|n4|n4a|n4d|t2a|t2d|c2|c2d|c3|c3d|c4|c4a|c4d|h3|m1|m2|m3|m4)-`)
+	migrates = regexp.MustCompile(`^(?:custom|f1|g1|e2|n1|n2|n2d|n4|n4a|n4d|t2a|t2d|c2|c2d|c3|c3d|c4|c4a|c4d|h3|m1|m2|m3|m4)-`)
 )
 
 // maxMigratingSSD is how much local SSD, in GiB, a type has at most that migrates.

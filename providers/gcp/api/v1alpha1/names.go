@@ -10,8 +10,8 @@ import (
 // all of them; the methods here return the form that the provider works with.
 
 var (
-	// apiRoot is what whole URLs of Compute Engine begin with, whatever the host and the version.
-	apiRoot = regexp.MustCompile(`^https://[a-z0-9.-]+/compute/[a-z0-9]+/`)
+	// apiRoot is what whole URLs of Compute Engine begin with, whatever the host and the version; asset names are without the latter.
+	apiRoot = regexp.MustCompile(`^(?:https:)?//[a-z0-9.-]+/(?:compute/[a-z0-9]+/)?`)
 	// kmsRoot is what names of keys begin with elsewhere than in Compute Engine.
 	kmsRoot = regexp.MustCompile(`^(?:https:)?//cloudkms\.googleapis\.com/(?:v1/)?`)
 )

@@ -8,7 +8,7 @@ type ImageReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^((https://[a-z0-9.-]+/compute/[a-z0-9]+/)?projects/)?(([a-z0-9.-]+:)?[a-z0-9-]+)$`
+	// +kubebuilder:validation:Pattern=`^(((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?projects/)?(([a-z0-9.-]+:)?[a-z0-9-]+)$`
 	Project string `json:"project,omitempty"`
 
 	// name of the image. Also as projects/<project>/global/images/<name>, with family/ before the name for the latest of a family, or as a
@@ -16,7 +16,7 @@ type ImageReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?(family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?(family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 
 	// family of images, of which the latest is taken that is not deprecated at the time of the launch.
@@ -24,7 +24,7 @@ type ImageReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?(((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?(((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Family string `json:"family,omitempty"`
 }
 
@@ -47,7 +47,7 @@ type Disk struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/diskTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/diskTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	Type string `json:"type,omitempty"`
 
 	// sizeGiB is the size in GiB: at least that of the image for the boot disk.
@@ -143,7 +143,7 @@ type Accelerator struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/acceleratorTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?zones/[a-z0-9-]+/acceleratorTypes/)?[a-z][a-z0-9-]*[a-z0-9]$`
 	Type string `json:"type,omitempty"`
 
 	// count is how many there are.
@@ -198,7 +198,7 @@ type Reservation struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(https://[a-z0-9.-]+/compute/[a-z0-9]+/)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?(zones/[a-z0-9-]+/)?reservations/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?(zones/[a-z0-9-]+/)?reservations/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 }
 

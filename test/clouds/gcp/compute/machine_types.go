@@ -9,6 +9,8 @@ import (
 // machineTypes are real machine types, as https://cloud.google.com/compute/docs/machine-resource lists them: name, vCPUs, memory in MiB,
 // then what the type brings by itself: arm, accelerators (type*count) and local SSDs (ssd*count*GB).
 const machineTypes = `
+f1-micro 1 614
+g1-small 1 1740
 e2-micro 2 1024
 e2-small 2 2048
 e2-medium 2 4096

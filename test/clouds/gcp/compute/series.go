@@ -44,6 +44,8 @@ var allSeries = []series{
 	{name: "e2", defaultDisk: "pd-standard", disks: "sbS", customMemory: [2]int{512, 8192}, quota: "CPUS"},
 	{name: "n1", defaultDisk: "pd-standard", disks: "sbS", customMemory: [2]int{922, 6656}, quota: "CPUS",
 		localSSDs: []localSSDRow{up(96, 1, 2, 3, 4, 5, 6, 7, 8, 16, 24)}},
+	{name: "f1", defaultDisk: "pd-standard", disks: "sbS", quota: "CPUS"},
+	{name: "g1", defaultDisk: "pd-standard", disks: "sbS", quota: "CPUS"},
 	{name: "n2", defaultDisk: "pd-standard", disks: "sbSxXT", customMemory: [2]int{512, 8192}, quota: "N2_CPUS",
 		localSSDs: []localSSDRow{up(10, 1, 2, 4, 8, 16, 24), up(20, 2, 4, 8, 16, 24), up(40, 4, 8, 16, 24), up(80, 8, 16, 24), up(128, 16, 24)}},
 	{name: "n2d", defaultDisk: "pd-standard", disks: "sbST", customMemory: [2]int{512, 8192}, quota: "N2D_CPUS",
