@@ -8,11 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/naming"
 )
 
 // labelsFor are the labels that the deployment wants the Machines of a set to have.
 func labelsFor(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSet) map[string]string {
-	wanted := templateLabels(deployment)
+	wanted := naming.SetLabels(deployment)
 	if hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]; hash != "" {
 		wanted[clusterv1.MachineDeploymentUniqueLabel] = hash
 	}

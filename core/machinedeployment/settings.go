@@ -2,7 +2,6 @@ package machinedeployment
 
 import (
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
+	"millwright.dev/core/naming"
 )
 
 // Defaults of spec.rollout.strategy.rollingUpdate, those of Cluster API.
@@ -47,7 +47,7 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 	matcher, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil {
 		add("spec.selector is invalid: %v", err)
-	} else if !matcher.Matches(labels.Set(templateLabels(deployment))) {
+	} else if !matcher.Matches(labels.Set(naming.SetLabels(deployment))) {
 		add("spec.selector %q does not select the labels in spec.template.metadata.labels: "+
 			"its own MachineSets would be unknown to it; make them agree", matcher)
 	}
@@ -94,12 +94,4 @@ func identity(deployment *clusterv1.MachineDeployment) map[string]string {
 		clusterv1.ClusterNameLabel:           deployment.Spec.ClusterName,
 		clusterv1.MachineDeploymentNameLabel: deployment.Name,
 	}
-}
-
-// templateLabels are the labels of the Machines, without those that distinguish the sets.
-func templateLabels(deployment *clusterv1.MachineDeployment) map[string]string {
-	result := map[string]string{}
-	maps.Copy(result, deployment.Spec.Template.Labels)
-	maps.Copy(result, identity(deployment))
-	return result
 }

@@ -17,6 +17,8 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/template"
+
+	"millwright.dev/core/naming"
 )
 
 var machineKind = clusterv1.GroupVersion.WithKind("Machine")
@@ -149,7 +151,7 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	made, err := template.Clone(child.from, template.Options{
 		Name:        child.ref.Name,
 		ClusterName: s.Object.Spec.ClusterName,
-		Labels:      machineLabels(s.Object),
+		Labels:      naming.MachineLabels(s.Object),
 		Annotations: templateAnnotations(s.Object),
 		Owner:       *metav1.NewControllerRef(machine, machineKind),
 	})

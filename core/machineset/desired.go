@@ -5,29 +5,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
 	machinecontroller "millwright.dev/core/machine"
+	"millwright.dev/core/naming"
 	"millwright.dev/core/remediation"
 )
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
-
-// machineLabels are the labels of the Machines of a set, and of what is created for them: those of the template,
-// and over them the names of the Cluster, the set and its deployment.
-func machineLabels(set *clusterv1.MachineSet) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, set.Spec.Template.Labels)
-	labels[clusterv1.ClusterNameLabel] = set.Spec.ClusterName
-	// A name may be longer than a label value.
-	labels[clusterv1.MachineSetNameLabel] = format.MustFormatValue(set.Name)
-	if deployment, ok := set.Labels[clusterv1.MachineDeploymentNameLabel]; ok {
-		labels[clusterv1.MachineDeploymentNameLabel] = deployment
-	}
-	return labels
-}
 
 // templateAnnotations are those of the template, except for what the core records on a Machine of what it has done: no template may
 // set that.
@@ -46,7 +32,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
 			Name:            name,
-			Labels:          machineLabels(set),
+			Labels:          naming.MachineLabels(set),
 			Annotations:     templateAnnotations(set),
 			Finalizers:      []string{clusterv1.MachineFinalizer},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, setKind)},

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/naming"
 )
 
 // PropagatedAnnotation holds, on a Machine, the keys of the labels and annotations that its MachineSet has put
@@ -81,7 +83,7 @@ func applyMetadata(set *clusterv1.MachineSet, gone propagated, labels, annotatio
 	for _, key := range gone.Annotations {
 		delete(annotations, key)
 	}
-	maps.Copy(labels, machineLabels(set))
+	maps.Copy(labels, naming.MachineLabels(set))
 	maps.Copy(annotations, templateAnnotations(set))
 }
 

@@ -8,6 +8,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/naming"
 )
 
 // setStatus derives the status of the set from what was read and done. failure is the error that ended the
@@ -40,7 +41,7 @@ func (s *scope) setStatus(failure error) {
 // count sets the numbers of Machines.
 func count(s *scope) {
 	var upToDate, labelled int32
-	required := machineLabels(s.Object)
+	required := naming.MachineLabels(s.Object)
 	for _, machine := range s.machines {
 		if upToDateCondition(s, machine).Status == metav1.ConditionTrue {
 			upToDate++

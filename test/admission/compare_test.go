@@ -201,6 +201,8 @@ var differences = []difference{
 	{"negative limits of the autoscaler are refused", true, []string{"negative limit"}},
 	{"references to what is no template are refused", true, []string{"infrastructure is no template", "bootstrap is no template"}},
 	{"own annotations have values", true, []string{"bad force deletion", "bad priority", "bad rollback", "bad history", "bad deadline"}},
+	{"a selector stays", true, []string{"selector", "expression", "no selector", "long name"}},
+	{"a selector selects what its controller creates", true, []string{"selector of a set"}},
 	{"names must differ in truth", true, []string{"random in a comment"}},
 	{"{{.random}} needs no spaces", false, []string{"random without spaces"}},
 	{"a Cluster may refer to nothing", false, []string{"no references", "no infrastructure", "no control plane"}},

@@ -189,6 +189,10 @@ func templateChanges[T client.Object](template func(T) *clusterv1.MachineTemplat
 			}
 			template(obj).Labels = map[string]string{"a": "b"}
 		}},
+		{"selector of a set", func(obj T) {
+			*selector(obj) = metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.MachineSetNameLabel: "other"}}
+			template(obj).Labels = map[string]string{clusterv1.MachineSetNameLabel: "other"}
+		}},
 		{"selector of others", func(obj T) { *selector(obj) = metav1.LabelSelector{MatchLabels: map[string]string{"a": "other"}} }},
 		{"bad selector", func(obj T) { *selector(obj) = *badSelector }},
 		{"no selector", func(obj T) { *selector(obj) = metav1.LabelSelector{} }},

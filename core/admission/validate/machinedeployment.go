@@ -15,6 +15,7 @@ func MachineDeployment(deployment, old *clusterv1.MachineDeployment) field.Error
 	if old != nil {
 		found = ratchet(found, deploymentAlone(old))
 		found = append(found, sameCluster(deployment.Spec.ClusterName, old.Spec.ClusterName)...)
+		found = append(found, sameDeploymentSelector(deployment, old)...)
 	}
 	return found
 }
@@ -23,7 +24,7 @@ func deploymentAlone(deployment *clusterv1.MachineDeployment) field.ErrorList {
 	spec := &deployment.Spec
 	found := labelName(deployment.Name)
 	found = append(found, replicas(spec.Replicas, deployment.Annotations)...)
-	found = append(found, selector(&spec.Selector, spec.Template.Labels)...)
+	found = append(found, deploymentSelector(deployment)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)
 	// Its sets have its name and a random suffix.
 	found = append(found, machineNaming(spec.MachineNaming, spec.ClusterName, deployment.Name+"-"+samples[0])...)

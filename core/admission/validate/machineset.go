@@ -11,6 +11,7 @@ func MachineSet(set, old *clusterv1.MachineSet) field.ErrorList {
 	if old != nil {
 		found = ratchet(found, setAlone(old))
 		found = append(found, sameCluster(set.Spec.ClusterName, old.Spec.ClusterName)...)
+		found = append(found, sameSetSelector(set, old)...)
 	}
 	return found
 }
@@ -18,7 +19,7 @@ func MachineSet(set, old *clusterv1.MachineSet) field.ErrorList {
 func setAlone(set *clusterv1.MachineSet) field.ErrorList {
 	spec := &set.Spec
 	found := replicas(spec.Replicas, set.Annotations)
-	found = append(found, selector(&spec.Selector, spec.Template.Labels)...)
+	found = append(found, setSelector(set)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)
 	found = append(found, machineNaming(spec.MachineNaming, spec.ClusterName, set.Name)...)
 	found = append(found, skippedPreflightChecks(set.Annotations)...)

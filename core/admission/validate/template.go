@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -38,20 +36,6 @@ func templateKind(path *field.Path, ref clusterv1.ContractVersionedObjectReferen
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, ref.Kind, "is not a template kind: name one that ends in "+clusterv1.TemplateSuffix)}
-}
-
-// selector refuses a selector that is invalid, or does not select the labels of the template.
-func selector(from *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
-	path := field.NewPath("spec", "selector")
-	matcher, err := metav1.LabelSelectorAsSelector(from)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, from.String(), "is not a selector: "+err.Error())}
-	}
-	if !matcher.Matches(labels.Set(templateLabels)) {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels.FormatLabels(templateLabels),
-			"are not selected by spec.selector "+quote(matcher.String())+", so its own Machines would be unknown to it: make them agree")}
-	}
-	return nil
 }
 
 // replicas refuses a number of Machines that is negative, or has no default.
