@@ -2,19 +2,18 @@ package machinedeployment
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// claim adopts sets that have no controller and that the selector matches, unless their own selector is narrower, and releases
-// those that it matches no longer. Each patch has the version of the set, so that of two deployments only one gets it.
+// claim adopts sets that have no controller and that the selector matches, unless their own selector is narrower. Each patch has the
+// version of the set, so that of two deployments only one gets it. Sets that the deployment controls stay with it, whatever their labels
+// and its selector become.
 func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	if len(s.candidates) > 0 {
@@ -32,21 +31,28 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 			r.refuse(s, set)
 			continue
 		}
+		if _, _, tried := r.rewritten.Known(s.deployment.UID, set, s.Now); tried {
+			continue
+		}
 		adopted := set.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.deployment, deploymentKind))
+		wanted := adopted.DeepCopy()
 		if err := r.own(ctx, set, adopted); err != nil {
 			end = end.And(outcome.FromError(err))
+			continue
+		}
+		if !metav1.IsControlledBy(adopted, s.deployment) {
+			// The write was accepted without the owner reference.
+			r.noteCreated(s, wanted, adopted)
 			continue
 		}
 		s.sets = append(s.sets, adopted)
 		r.event(s, adopted, AdoptedEvent, "Adopt", "Adopted MachineSet %s", set.Name)
 	}
-	for _, set := range slices.Clone(s.sets) {
-		if !set.DeletionTimestamp.IsZero() || s.settings.selector.Matches(labels.Set(set.Labels)) {
-			continue
-		}
-		end = end.And(r.release(ctx, s, set, "its labels no longer match the selector"))
+	for _, set := range s.sets {
+		r.noteUnmatched(s, set)
 	}
+	end = end.And(r.reviewRewritten(ctx, s))
 	bySeniority(s.sets)
 	if len(s.candidates) > 0 {
 		end = end.And(r.readMachines(ctx, s))

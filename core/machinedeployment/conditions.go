@@ -2,6 +2,7 @@ package machinedeployment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,7 +123,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 
 // blockedSets describes blocks sets that cannot create Machines, or whose requests are refused.
 func blockedSets(s *scope) []string {
-	var lines []string
+	lines := slices.Clone(s.blockers)
 	for _, set := range s.sets {
 		if blocker := machines.Blocker(set); blocker != "" {
 			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(blocker, "\n", "\n  ")))

@@ -15,6 +15,7 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/core/safety/rewritten"
 )
 
 // lookAgain is when a deployment that waits for the cache to show a set, or its own write, is requeued. The event
@@ -28,16 +29,30 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	if err != nil {
 		return outcome.FromError(err)
 	}
-	if unknown {
+	if unknown || orphaning(s) {
 		return untilShown(s)
 	}
-	set := newSet(s)
+	if len(s.blockers) > 0 {
+		return outcome.WaitFor(rewritten.Retry)
+	}
+	left, err := r.findOrphans(ctx, s)
+	if err != nil {
+		return outcome.FromError(err)
+	}
+	set := newSet(s, left)
+	sent := set.DeepCopy()
 	switch err := r.Client.Create(ctx, set); {
+	case persist.NameTaken(err) && left.count > 0:
+		// The set that has left the Machines is not gone yet.
+		return untilShown(s)
 	case persist.NameTaken(err):
 		return r.nameTaken(ctx, s, client.ObjectKeyFromObject(set))
 	case err != nil:
 		// It may take effect yet. The next attempt has the same name.
 		return outcome.FromError(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
+	}
+	if !r.noteCreated(s, sent, set) {
+		return outcome.WaitFor(rewritten.Retry)
 	}
 	r.Sets.Wrote(set)
 	s.sets = append(s.sets, set)
@@ -50,7 +65,8 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 
 // scaleCreated scales the set that was just created. Should that fail, the next plan finds it without replicas.
 func (r *Reconciler) scaleCreated(ctx context.Context, s *scope, replicas int) outcome.Outcome {
-	if replicas == 0 {
+	if replicas == desired(s.current) || desired(s.current) > 0 {
+		// The next plan scales a set that has adopted Machines.
 		return outcome.Continue()
 	}
 	scaled := s.current.DeepCopy()

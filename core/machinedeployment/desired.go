@@ -18,10 +18,16 @@ const setAnnotationPrefix = "machineset.cluster.x-k8s.io/"
 var deploymentKind = clusterv1.GroupVersion.WithKind("MachineDeployment")
 
 // newSet is a set for the deployment's template, complete but for its replicas, which are patched when it is there.
-func newSet(s *scope) *clusterv1.MachineSet {
+//
+// If a deleted set has left Machines of this template, the new one takes its place, with as many replicas: it would delete the Machines
+// that it adopts otherwise.
+func newSet(s *scope, left orphaned) *clusterv1.MachineSet {
 	revision := currentRevision(s.deployment, s.sets, nil)
 	suffix := nameEnd(s.deployment, revision)
 	hash := templateHash(&s.deployment.Spec.Template) + "-" + suffix
+	if left.count > 0 {
+		suffix, hash = left.suffix, left.hash
+	}
 	selector := effectiveSelector(s.deployment)
 	selector.MatchLabels = with(selector.MatchLabels, clusterv1.MachineDeploymentUniqueLabel, hash)
 	set := &clusterv1.MachineSet{
@@ -33,12 +39,13 @@ func newSet(s *scope) *clusterv1.MachineSet {
 		},
 		Spec: clusterv1.MachineSetSpec{
 			ClusterName: s.deployment.Spec.ClusterName,
-			Replicas:    ptr.To[int32](0),
+			Replicas:    ptr.To(int32(left.count)),
 			Selector:    selector,
 			Template:    *s.deployment.Spec.Template.DeepCopy(),
 		},
 	}
 	set.Labels = with(nil, clusterv1.MachineDeploymentUniqueLabel, hash)
+	set.Labels[machines.CreatorLabel] = string(s.deployment.UID)
 	set.Annotations = with(nil, machines.RolloutAfterAnnotation, machines.RolloutAfterRecord(s.deployment, s.Now))
 	synchronizeSet(set, s.deployment, revision)
 	return set

@@ -20,6 +20,12 @@ const (
 	DeletedEvent = "Deleted"
 	// RolledBackEvent means that the template is that of an earlier revision again.
 	RolledBackEvent = "RolledBack"
+	// RewrittenEvent means that the API server has stored a set with other labels, or another owner, than were sent.
+	RewrittenEvent = "Rewritten"
+	// TooManyCreatedEvent means that there are more sets than the deployment needs, and that it creates no more.
+	TooManyCreatedEvent = "TooManyCreated"
+	// InvalidSpecEvent means that nothing is created, since the spec is invalid.
+	InvalidSpecEvent = "InvalidSpec"
 	// NameTakenEvent means that another object has the name that was chosen for a new set.
 	NameTakenEvent = "NameTaken"
 )

@@ -42,5 +42,6 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 func (r *Reconciler) forget(deployment types.UID) {
 	r.ahead.forget(deployment)
 	r.marks.forget(deployment)
+	r.rewritten.Forget(deployment)
 	r.progress.forget(deployment)
 }

@@ -1,6 +1,7 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,9 @@ import (
 // labelsFor are the labels that the deployment wants the Machines of a set to have.
 func labelsFor(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSet) map[string]string {
 	wanted := naming.SetLabels(deployment)
-	if hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]; hash != "" {
+	// The selector of a set keeps the label that others may change on the set.
+	hash := cmp.Or(set.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentUniqueLabel], set.Labels[clusterv1.MachineDeploymentUniqueLabel])
+	if hash != "" {
 		wanted[clusterv1.MachineDeploymentUniqueLabel] = hash
 	}
 	return wanted

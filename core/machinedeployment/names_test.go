@@ -41,7 +41,7 @@ func TestNamesOfSets(t *testing.T) {
 			g := NewWithT(t)
 			s := base()
 			test.change(s)
-			got, before := newSet(s), newSet(base())
+			got, before := newSet(s, orphaned{}), newSet(base(), orphaned{})
 			g.Expect(got.Name).To(MatchRegexp("^d-[a-z0-9]{5}$"))
 			g.Expect(got.Name == before.Name).To(Equal(test.same))
 			g.Expect(got.Labels[clusterv1.MachineDeploymentUniqueLabel]).To(HaveSuffix(got.Name[len("d"):]), "they end alike")
@@ -57,7 +57,7 @@ func TestInTheWay(t *testing.T) {
 	g := NewWithT(t)
 	s := begin(valid())
 	s.deployment.UID = "one"
-	found := newSet(s)
+	found := newSet(s, orphaned{})
 	found.UID = "found"
 	g.Expect(inTheWay(s, found)).To(BeEmpty(), "the cache will show it")
 	s.sets = []*clusterv1.MachineSet{setOf("other", "u", 1, 0, "1"), found}
@@ -93,7 +93,7 @@ func TestSetsOfAUserInTheWay(t *testing.T) {
 	for _, passed := range []string{"0", "1"} {
 		s := begin(w.current())
 		annotated(PassedOverNamesAnnotation, passed)(s)
-		set := newSet(s)
+		set := newSet(s, orphaned{})
 		set.Namespace, set.OwnerReferences, set.Finalizers, set.Labels = w.Namespace, nil, nil, nil
 		set.Spec.Selector.MatchLabels = map[string]string{"pool": "mine"}
 		set.Spec.Template.Labels = set.Spec.Selector.MatchLabels

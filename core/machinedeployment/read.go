@@ -3,9 +3,11 @@ package machinedeployment
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +51,9 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.deployment.Spec.ClusterName))
 	}
 	if len(s.specErrors) > 0 {
+		for _, text := range s.specErrors {
+			r.warnOnce(s, InvalidSpecEvent, "Validate", text)
+		}
 		return outcome.Wait()
 	}
 	return outcome.Continue()
@@ -99,26 +104,44 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 }
 
 // unknownSets asks the API server whether there are sets of the deployment that the cache does not show: before
-// one is created, so that there are never two, and before the deployment goes.
+// one is created, so that there are never two, and before the deployment goes. Labels play no part in it, as others may change them. Sets
+// that the deployment has created and does not control stop the creation of others.
 func (r *Reconciler) unknownSets(ctx context.Context, s *scope) (bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSetList"))
-	if err := r.APIReader.List(
-		ctx,
-		list,
-		client.InNamespace(s.deployment.Namespace),
-		client.MatchingLabels(identity(s.deployment)),
-	); err != nil {
-		return false, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", s.Key())
-	}
+	unknown, strays := false, []string{}
+	creator := machines.NewCreator(s.deployment)
 	known := map[types.UID]bool{}
 	for _, set := range s.sets {
 		known[set.UID] = true
 	}
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], s.deployment) && !known[list.Items[i].UID] {
-			return true, nil
+	if err := machines.EachLive(ctx, r.APIReader, s.deployment.Namespace, "MachineSetList", func(set *metav1.PartialObjectMetadata) {
+		switch controlled := metav1.IsControlledBy(set, s.deployment); {
+		case controlled && !known[set.UID]:
+			unknown = true
+		case !controlled && creator.Counts(set):
+			strays = append(strays, set.Name)
 		}
+	}); err != nil {
+		return false, err
 	}
-	return false, nil
+	if len(strays) >= machines.Margin {
+		r.blockCreation(s, strays)
+	}
+	return unknown, nil
+}
+
+// blockCreation notes that the deployment has lost sets that it has created.
+func (r *Reconciler) blockCreation(s *scope, strays []string) {
+	text := fmt.Sprintf("%d MachineSets that the MachineDeployment has created do not belong to it any more (%s), and %d are allowed. "+
+		"Find out what has taken them away, then delete them; label those that you keep with %s=%s",
+		len(strays), strings.Join(strays[:min(len(strays), 5)], ", "), machines.Margin-1, machines.CreatorLabel, machines.NoCreator)
+	s.blockers = append(s.blockers, text)
+	r.warnOnce(s, TooManyCreatedEvent, "CreateMachineSet", text)
+}
+
+// warnOnce records a warning, unless the condition ScalingUp has the text already.
+func (r *Reconciler) warnOnce(s *scope, reason, action, text string) {
+	found := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentScalingUpCondition)
+	if found == nil || !strings.Contains(found.Message, text) {
+		r.warn(s, nil, reason, action, "%s", text)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/safety/overshoot"
+	"millwright.dev/core/safety/rewritten"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
@@ -52,6 +53,8 @@ type Reconciler struct {
 	marks marks
 	// ahead remembers since when sets have counted other Machines than the cache shows.
 	ahead ahead
+	// rewritten remembers sets that others rewrite.
+	rewritten rewritten.Memory
 	// progress remembers how far the deployments that are under way have come.
 	progress tracker
 	// conflicts are those that its reconciles have met in a row.

@@ -45,6 +45,8 @@ type scope struct {
 	rollbackRefused string
 	// mismatches lists the sets that are not adopted, and why.
 	mismatches []string
+	// blockers lists why no set is created.
+	blockers []string
 	// created means that the current set was created in this reconcile.
 	created bool
 	// progress is when the deployment made progress last; stalled means that this is longer ago than the deadline.

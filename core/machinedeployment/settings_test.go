@@ -209,7 +209,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 		d.Spec.Template.Labels = map[string]string{"tier": "front"}
 	})
 	s := begin(deployment)
-	set := newSet(s)
+	set := newSet(s, orphaned{})
 	end := nameEnd(deployment, 1)
 	g.Expect(set.Name).To(Equal("d-" + end))
 	g.Expect(set.Finalizers).To(ConsistOf(clusterv1.MachineSetFinalizer))
@@ -232,7 +232,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 func TestSynchronizeSet(t *testing.T) {
 	g := NewWithT(t)
 	deployment := valid()
-	set := newSet(begin(deployment))
+	set := newSet(begin(deployment), orphaned{})
 	set.Labels["mine"], set.Annotations["mine"] = "x", "x"
 	deployment.Spec.Template.Labels = map[string]string{"tier": "front"}
 	deployment.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](5)

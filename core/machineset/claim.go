@@ -52,6 +52,9 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	plan := planClaims(s.Object, s.selector, s.machines, s.candidates)
 	end := outcome.Continue()
 	for _, machine := range plan.release {
+		if r.keeps(ctx, s, machine, &end) {
+			continue
+		}
 		r.release(ctx, s, machine, "its labels no longer match the selector", &end)
 	}
 	if len(plan.adopt) > 0 {
@@ -62,11 +65,18 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		}
 	}
 	for _, machine := range plan.adopt {
+		if _, _, tried := r.rewritten.Known(s.Object.UID, machine, s.Now); tried {
+			continue
+		}
 		adopted := machine.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.Object, setKind))
 		adopted.Annotations = cloned(adopted.Annotations)
 		adopted.Annotations[AdoptedAnnotation] = ""
 		if r.claimed(ctx, s, machine, adopted, &end) {
+			if !s.wantedOn().Found(adopted) {
+				r.noteRewritten(s, adopted, "Adopt")
+				continue
+			}
 			s.machines = append(s.machines, adopted)
 			r.expectations.created(s.Object.UID, adopted, s.Now)
 			r.eventAbout(s, machine, adoptedEvent, "Adopt", "Adopted Machine %s", machine.Name)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID s
 		machine.Annotations = cloned(machine.Annotations)
 		machine.Annotations[remediation.ReplacesAnnotation] = record
 	}
+	sent := machine.DeepCopy()
 	if err := r.Client.Create(ctx, machine); err != nil {
 		switch {
 		case persist.NameTaken(err):
@@ -82,6 +84,10 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID s
 			r.expectations.invalidate(s.Object.UID)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
+	}
+	if !r.checkCreated(ctx, s, sent, machine) && !metav1.IsControlledBy(machine, s.Object) {
+		// Nothing is created for a Machine that is not the set's.
+		return nil, nil
 	}
 	r.expectations.created(s.Object.UID, machine, s.Now)
 	return machine, r.completeNew(ctx, s, machine)

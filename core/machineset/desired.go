@@ -9,6 +9,7 @@ import (
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
 	machinecontroller "millwright.dev/core/machine"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/naming"
 	"millwright.dev/core/remediation"
 )
@@ -38,6 +39,10 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, setKind)},
 		},
 		Spec: *set.Spec.Template.Spec.DeepCopy(),
+	}
+	machine.Labels[machines.CreatorLabel] = string(set.UID)
+	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "MachineDeployment" {
+		machine.Labels[machines.CreatorLabel] = string(owner.UID)
 	}
 	machine.Spec.ClusterName = set.Spec.ClusterName
 	machine.Spec.ProviderID = "" // Whose instance it has is found out; a template has none.

@@ -13,8 +13,14 @@ const (
 	deletedEvent = "Deleted"
 	// adoptedEvent means that a Machine that had no controller belongs to the set now.
 	adoptedEvent = "Adopted"
-	// releasedEvent means that a Machine is the set's no more; the note has why.
+	// releasedEvent means that a Machine is the set's no more; the note has why. It is a warning, since the Machine stays.
 	releasedEvent = "Released"
+	// rewrittenEvent means that the API server has stored a Machine with other labels, or another owner, than were sent.
+	rewrittenEvent = "Rewritten"
+	// tooManyEvent means that the set, or its deployment, has created more Machines than it needs, and creates no more.
+	tooManyEvent = "TooManyCreated"
+	// invalidSpecEvent means that nothing is created, since the spec is invalid.
+	invalidSpecEvent = "InvalidSpec"
 	// adoptionRefusedEvent means that an instance that is to be adopted has another object.
 	adoptionRefusedEvent = "AdoptionRefused"
 	// remediationBlockedEvent means that a set holds up replacements for a reason that was not there before.

@@ -37,7 +37,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, machine *clusterv1.M
 	delete(released.Annotations, AdoptedAnnotation)
 	if r.claimed(ctx, s, machine, released, end) {
 		s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
-		r.eventAbout(s, machine, releasedEvent, "Release", "Released Machine %s: %s", machine.Name, reason)
+		r.warnAbout(s, machine, releasedEvent, "Release", "Released Machine %s: %s", machine.Name, reason)
 	}
 }
 

@@ -55,7 +55,7 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 }
 
 // checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit of the set.
-func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
+func (r *Reconciler) checkSpec(ctx context.Context, s *scope) outcome.Outcome {
 	s.specErrors = specErrors(s.Object)
 	if s.cluster == nil {
 		s.specErrors = append(s.specErrors, fmt.Sprintf(
@@ -63,6 +63,9 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 	}
 	s.replicas = machines.Replicas(s.Object.Spec.Replicas, s.Object.Annotations)
 	if len(s.specErrors) > 0 {
+		for _, text := range s.specErrors {
+			r.warnOnce(ctx, s, invalidSpecEvent, "Validate", text)
+		}
 		return outcome.Wait()
 	}
 	return outcome.Continue()

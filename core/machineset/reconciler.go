@@ -22,6 +22,7 @@ import (
 	"millwright.dev/core/remediation"
 	"millwright.dev/core/safety/freeze"
 	"millwright.dev/core/safety/overshoot"
+	"millwright.dev/core/safety/rewritten"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -74,6 +75,8 @@ type Reconciler struct {
 	expectations expectations
 	// pace spaces the reconciles that events of Machines request.
 	pace pace
+	// rewritten remembers Machines that others rewrite, so that they are not replaced time and again.
+	rewritten rewritten.Memory
 	// holders has what the API server has answered about instances that are to be adopted.
 	holders holderMemory
 	// slots bound how many Machines of a deployment are remediated at once.
@@ -115,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// Another instance manages it now. Should it come back, the API server is asked what that one has done.
 		r.forget(request.NamespacedName)
 		r.expectations.forget(set.UID)
+		r.rewritten.Forget(set.UID)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(set); wait > 0 {
@@ -128,6 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if s.Gone {
 		r.expectations.forget(set.UID)
+		r.rewritten.Forget(set.UID)
 	}
 	return r.conflicts.Result(request, end)
 }
@@ -159,6 +164,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 		r.readMachines,
 		r.checkSpec,
 		r.claim,
+		r.reviewRewritten,
 		r.retireNames,
 		r.readTemplates,
 		r.awaitSync,

@@ -62,14 +62,25 @@ func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
 	for _, why := range awaited {
 		s.block(why)
 	}
-	return outcome.Continue()
+	return outcome.FromError(r.awaitAdoption(ctx, s))
 }
 
 // blocked reports whether no Machine is created now.
 func (s *scope) blocked() bool { return len(s.blockers)+len(s.refusals) > 0 }
 
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan ScalePlan) outcome.Outcome {
-	made, err := r.create(ctx, s, plan.Create)
+	n, because, err := r.bounded(ctx, s, plan.Create)
+	if err != nil {
+		return outcome.FromError(err)
+	}
+	var made []*clusterv1.Machine
+	if n > 0 {
+		made, err = r.create(ctx, s, n)
+	}
+	if because != "" {
+		s.block(because)
+		r.warnOnce(ctx, s, tooManyEvent, "ScaleUp", because)
+	}
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.Reason)
