@@ -17,6 +17,8 @@ type view struct {
 	paused bool
 	// recreate means that a rolling update removes all outdated Machines before it makes new ones.
 	recreate bool
+	// unknown means that it is not known yet whether outdated Machines serve: the rollout deletes none.
+	unknown bool
 	// sets are in the order in which they were created.
 	sets []setView
 }

@@ -3,6 +3,7 @@ package machinedeployment
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 )
 
 // choose finds the current set, and requeues for when rollout.after asks for another one.
@@ -34,6 +36,14 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 	if !known.Finished() {
 		return known
 	}
+	if _, until := unknown(s); !until.IsZero() {
+		return outcome.ContinueAfter(until.Sub(s.Now)).And(r.apply(ctx, s, plan))
+	}
+	return r.apply(ctx, s, plan)
+}
+
+// apply writes what was planned.
+func (r *Reconciler) apply(ctx context.Context, s *scope, plan plan) outcome.Outcome {
 	intents := map[string]intent{}
 	for _, intent := range plan.scale {
 		intents[intent.set] = intent
@@ -61,7 +71,27 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 
 // look makes the planner's view.
 func (r *Reconciler) look(s *scope) view {
-	return Rollout{Sets: s.sets, Current: s.current, Machines: s.machines, Reserve: r.decreases.reserve}.view(s.settings)
+	v := Rollout{Sets: s.sets, Current: s.current, Machines: s.machines, Reserve: r.decreases.reserve}.view(s.settings)
+	v.unknown, _ = unknown(s)
+	return v
+}
+
+// unknown reports whether it is not known yet if outdated Machines serve, and until when that is so without an event: they were restored or
+// adopted a short time ago.
+func unknown(s *scope) (yes bool, until time.Time) {
+	for _, set := range s.sets {
+		if s.current != nil && s.current.UID == set.UID {
+			continue
+		}
+		for _, machine := range s.machines[set.UID] {
+			settled := machines.UnsettledUntil(machine, s.Now)
+			yes = yes || machines.Unobserved(machine) || !settled.IsZero()
+			if settled.After(until) {
+				until = settled
+			}
+		}
+	}
+	return yes, until
 }
 
 // applyToSet brings one set up to date and returns it as it is now. The patch has no version: nothing else

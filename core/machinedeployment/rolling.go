@@ -10,6 +10,9 @@ func (d *draft) rollingUpdate() {
 	d.takeChosen(minimum, d.current())
 	d.growCurrent()
 	d.takeChosen(minimum, d.outdated()...)
+	if d.unknown {
+		return
+	}
 	d.shrinkOutdated(minimum)
 	d.removeBehindChosen(minimum)
 }
@@ -79,6 +82,10 @@ func (d *draft) shrinkOutdated(minimum int) {
 func (d *draft) recreateAll() {
 	present := 0
 	for _, set := range d.outdated() {
+		if d.unknown {
+			present += set.existing()
+			continue
+		}
 		d.resize(set, 0, "all outdated Machines are deleted before new ones are created")
 		present += set.existing()
 	}

@@ -47,6 +47,9 @@ func rankOf(machine *clusterv1.Machine) rank {
 		return rankChosen
 	case Updating(machine):
 		return rankUpdating
+	case Unobserved(machine):
+		// It existed before, and may serve.
+		return rankAvailable
 	case unhealthy(machine):
 		return rankUnhealthy
 	case !meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition):

@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"context"
+	"time"
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// AdoptedAnnotation marks a Machine that its MachineSet has not created: its bootstrap config and infrastructure machine are never
-// created from the set's templates, since its creator does that.
-const AdoptedAnnotation = "machineset.millwright.dev/adopted"
+// AdoptedAnnotation is the one of package machines.
+const AdoptedAnnotation = machines.AdoptedAnnotation
 
 // claims are the changes of ownership that a selector asks for.
 type claims struct {
@@ -71,7 +71,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		adopted := machine.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.Object, setKind))
 		adopted.Annotations = cloned(adopted.Annotations)
-		adopted.Annotations[AdoptedAnnotation] = ""
+		adopted.Annotations[AdoptedAnnotation] = s.Now.UTC().Format(time.RFC3339)
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			if !s.wantedOn().Found(adopted) {
 				r.noteRewritten(s, adopted, "Adopt")

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,8 @@ func (r *Reconciler) keeps(ctx context.Context, s *scope, machine *clusterv1.Mac
 	if found := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineSetScalingUpCondition); found != nil {
 		known = known || rewritten.Mentioned(found.Message, machineKindName, machine.Name)
 	}
+	// A changed selector takes no Machine from the set: those that it had get the labels of the template.
+	known = known || s.selectedBefore(machine)
 	stored, err := rewritten.Try(ctx, r.Client, machine, wanted)
 	switch {
 	case persist.Gone(err):
@@ -86,8 +89,19 @@ func (r *Reconciler) keeps(ctx context.Context, s *scope, machine *clusterv1.Mac
 	restored := machine.DeepCopy()
 	wanted.Restore(restored)
 	err = r.Client.Patch(ctx, restored, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
+	s.keepSelector = s.keepSelector || err != nil
 	*end = end.And(outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "restoring the labels of Machine %s", client.ObjectKeyFromObject(machine))))
 	return true
+}
+
+// selectedBefore reports whether the selector of the set has changed since its last status, and the former one matches a Machine.
+func (s *scope) selectedBefore(machine *clusterv1.Machine) bool {
+	before := s.Original.Status.Selector
+	if before == "" || before == s.selector.String() {
+		return false
+	}
+	selector, err := labels.Parse(before)
+	return err == nil && selector.Matches(labels.Set(machine.Labels))
 }
 
 // reviewRewritten stops the creation of Machines while one exists that others rewrite, and tries again after a while: a policy changes

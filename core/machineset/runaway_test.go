@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -195,4 +197,82 @@ func TestReconcile_CAPI12156_CopiedSelector_CreatesNothing(t *testing.T) {
 	w.start(t)
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason, `gets "s" as its label cluster.x-k8s.io/set-name`))
 	w.G.Consistently(w.Machines).WithTimeout(time.Second).Should(BeEmpty())
+}
+
+// A selector that was changed where admission is not installed takes no Machine from its set.
+func TestClaim_CAPI13982_ChangedSelector_KeepsMachines(t *testing.T) {
+	t.Parallel()
+	for name, labels := range map[string]map[string]string{
+		"common label": {"pool": "a", "team": "x"},
+		"other label":  {"team": "x"},
+		"other value":  {"pool": "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(2)
+			w.start(t)
+			w.Eventually(w.complete(2))
+			w.Eventually(func(g Gomega) { g.Expect(w.current().Status.Selector).To(Equal("pool=a")) })
+			before := livingNames(w)
+			w.update(func(set *clusterv1.MachineSet) {
+				set.Spec.Selector.MatchLabels = labels
+				for key, value := range labels {
+					set.Spec.Template.Labels[key] = value
+				}
+			})
+			w.Eventually(func(g Gomega) {
+				for _, machine := range w.living() {
+					g.Expect(contains(machine.Labels, labels)).To(BeTrue())
+					g.Expect(metav1.IsControlledBy(&machine, w.current())).To(BeTrue())
+				}
+				g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
+			})
+			w.G.Consistently(func(g Gomega) { g.Expect(livingNames(w)).To(Equal(before)) }).WithTimeout(time.Second).Should(Succeed())
+		})
+	}
+}
+
+// A Machine that a user has taken out of its set is reported, as it stays and costs.
+func TestRelease_OpenshiftMAPI944_WarnsAtSetAndMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(1)
+	recorder := events.NewFakeRecorder(100)
+	w.change = func(r *Reconciler) { r.Recorder = recorder }
+	w.start(t)
+	w.Eventually(w.complete(1))
+	machine := w.living()[0]
+	strayed := machine.DeepCopy()
+	delete(strayed.Labels, "pool")
+	w.G.Expect(direct.Patch(w.Ctx, strayed, client.MergeFrom(&machine))).To(Succeed())
+	warnings := 0
+	w.Eventually(func(g Gomega) {
+		for len(recorder.Events) > 0 {
+			if event := <-recorder.Events; strings.HasPrefix(event, "Warning Released") && strings.Contains(event, machine.Name) {
+				warnings++
+			}
+		}
+		g.Expect(warnings).To(Equal(2))
+		g.Expect(livingNames(w)).To(HaveLen(2))
+	})
+}
+
+// A set without a controller that a MachineDeployment will adopt creates nothing before.
+func TestAwaitAdoption_LabelOfADeployment_CreatesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "d"}}
+	set := &clusterv1.MachineSet{}
+	w.fill(set, 2)
+	deployment.Spec = clusterv1.MachineDeploymentSpec{ClusterName: set.Spec.ClusterName, Selector: set.Spec.Selector, Template: set.Spec.Template}
+	w.Create(deployment)
+	w.set(2, func(set *clusterv1.MachineSet) {
+		set.Labels = map[string]string{"pool": "a", clusterv1.MachineDeploymentNameLabel: "d"}
+	})
+	w.start(t)
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "of MachineDeployment d matches this MachineSet"))
+	w.G.Expect(w.Machines()).To(BeEmpty())
+	w.update(func(set *clusterv1.MachineSet) { delete(set.Labels, clusterv1.MachineDeploymentNameLabel) })
+	w.Eventually(w.complete(2))
 }

@@ -27,7 +27,9 @@ type scope struct {
 	// specErrors lists what is wrong with the spec.
 	specErrors []string
 	selector   labels.Selector
-	replicas   int
+	// keepSelector means that Machines of the former selector, which is in the status, have still to get their labels.
+	keepSelector bool
+	replicas     int
 
 	// machines are all Machines that the set controls, including those that were created a moment ago.
 	// They are shared with the cache: copy before changing one.

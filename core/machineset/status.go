@@ -23,7 +23,7 @@ func (s *scope) setStatus(failure error) {
 		// While the set is paused the rest of the status is left alone.
 		return
 	}
-	if s.selector != nil {
+	if s.selector != nil && !s.keepSelector {
 		status.Selector = s.selector.String()
 	}
 	if s.machinesRead {

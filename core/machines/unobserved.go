@@ -1,0 +1,36 @@
+package machines
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// AdoptedAnnotation marks a Machine that its MachineSet has not created: its bootstrap config and infrastructure machine are never
+// created from the set's templates, since its creator does that. Its value is when it was adopted, as an RFC 3339 time.
+const AdoptedAnnotation = "machineset.millwright.dev/adopted"
+
+// SettlingPeriod is how long an adopted Machine may take to become available, before it counts as not available: it may have been restored
+// from a backup, whose Machines have no status.
+const SettlingPeriod = 5 * time.Minute
+
+// Unobserved reports whether nothing is known yet of a Machine that existed before: it was adopted, or has an instance, and the Machine
+// controller has not written whether it is available. Absence of a status is not unavailability.
+func Unobserved(machine *clusterv1.Machine) bool {
+	if !machine.DeletionTimestamp.IsZero() || meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition) != nil {
+		return false
+	}
+	_, adopted := machine.Annotations[AdoptedAnnotation]
+	return adopted || machine.Spec.ProviderID != ""
+}
+
+// UnsettledUntil is until when nothing is concluded from a Machine that is not available: it was adopted a short time ago. It is zero for
+// other Machines.
+func UnsettledUntil(machine *clusterv1.Machine, now time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, machine.Annotations[AdoptedAnnotation])
+	if err != nil || !machine.DeletionTimestamp.IsZero() || Available(machine) || !now.Before(at.Add(SettlingPeriod)) {
+		return time.Time{}
+	}
+	return at.Add(SettlingPeriod)
+}
