@@ -11,10 +11,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/core/index"
 	"millwright.dev/core/machines"
 )
 
-// count counts the living Machines by the cache, over all sets.
+// count counts the living Machines by the cache, over all sets, and those that were created for them and have no controller any more.
 func (r *Reconciler) count(ctx context.Context, object client.Object) (Numbers, error) {
 	sets, err := r.setsOf(ctx, object)
 	if err != nil {
@@ -42,6 +43,17 @@ func (r *Reconciler) count(ctx context.Context, object client.Object) (Numbers, 
 		}
 	}
 	numbers.ScalingDown = numbers.ScalingDown || planned > numbers.Allowed()
+	loose := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, loose, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{index.Controller: index.NoController}, client.UnsafeDisableDeepCopy); err != nil {
+		return Numbers{}, errors.Wrapf(err, "listing Machines without a controller in namespace %s", object.GetNamespace())
+	}
+	creator := machines.NewCreator(object, sets...)
+	for i := range loose.Items {
+		if creator.Counts(&loose.Items[i]) {
+			numbers.Living++
+		}
+	}
 	return numbers, nil
 }
 
@@ -71,34 +83,43 @@ type census struct {
 	living map[types.UID]int
 	// deployments has the UID of the deployment of each set that has one.
 	deployments map[types.UID]types.UID
+	// loose are Machines without a controller.
+	loose []*metav1.PartialObjectMetadata
 }
 
 // of is the number of Machines of a deployment or set.
 func (c *census) of(object client.Object) int {
 	sum := c.living[object.GetUID()]
+	creator := machines.NewCreator(object)
 	for set, deployment := range c.deployments {
 		if deployment == object.GetUID() {
 			sum += c.living[set]
+			creator.UIDs[set] = true
+		}
+	}
+	for _, machine := range c.loose {
+		if creator.Counts(machine) {
+			sum++
 		}
 	}
 	return sum
 }
 
-// pageSize bounds what one answer of the API server holds.
-const pageSize = 1000
-
 // take asks the API server for the metadata of all sets and Machines of a namespace, whatever their labels: what creates Machines that
 // are not meant need not label them.
 func (r *Reconciler) take(ctx context.Context, namespace string) (*census, error) {
 	c := &census{taken: r.Clock.Now(), living: map[types.UID]int{}, deployments: map[types.UID]types.UID{}}
-	err := r.each(ctx, namespace, "MachineSetList", func(set *metav1.PartialObjectMetadata) {
+	err := machines.EachLive(ctx, r.APIReader, namespace, "MachineSetList", func(set *metav1.PartialObjectMetadata) {
 		if owner := deploymentOf(set); owner != nil {
 			c.deployments[set.UID] = owner.UID
 		}
 	})
 	if err == nil {
-		err = r.each(ctx, namespace, "MachineList", func(machine *metav1.PartialObjectMetadata) {
-			if owner := metav1.GetControllerOf(machine); owner != nil && machine.DeletionTimestamp.IsZero() {
+		err = machines.EachLive(ctx, r.APIReader, namespace, "MachineList", func(machine *metav1.PartialObjectMetadata) {
+			switch owner := metav1.GetControllerOf(machine); {
+			case owner == nil:
+				c.loose = append(c.loose, machine.DeepCopy())
+			case machine.DeletionTimestamp.IsZero():
 				c.living[owner.UID]++
 			}
 		})
@@ -117,22 +138,4 @@ func (r *Reconciler) recent(ctx context.Context, namespace string, after time.Ti
 		return c, nil
 	}
 	return r.take(ctx, namespace)
-}
-
-// each passes what the API server has of a kind, page by page.
-func (r *Reconciler) each(ctx context.Context, namespace, kind string, do func(*metav1.PartialObjectMetadata)) error {
-	next := ""
-	for {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind))
-		if err := r.APIReader.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
-			return errors.Wrapf(err, "counting: reading the %s of namespace %s from the API server", kind, namespace)
-		}
-		for i := range list.Items {
-			do(&list.Items[i])
-		}
-		if next = list.Continue; next == "" {
-			return nil
-		}
-	}
 }

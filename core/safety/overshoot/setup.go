@@ -20,6 +20,7 @@ import (
 
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/core/machines"
 )
 
 // gather is how long events of Machines are collected: counting costs as much as there are Machines, and many come at once.
@@ -110,7 +111,10 @@ func ofSet(_ context.Context, set client.Object) []ctrl.Request {
 // ofMachine is the set of a Machine, or its deployment.
 func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) (types.NamespacedName, bool) {
 	owner := metav1.GetControllerOf(machine)
-	if owner == nil || owner.Kind != "MachineSet" {
+	if owner == nil {
+		return r.creatorOf(ctx, machine)
+	}
+	if owner.Kind != "MachineSet" {
 		return types.NamespacedName{}, false
 	}
 	key := types.NamespacedName{Namespace: machine.GetNamespace(), Name: owner.Name}
@@ -133,26 +137,48 @@ func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) (type
 // ofCluster are the objects of a Cluster that is there, paused, or not paused any more.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
 	var requests []ctrl.Request
-	add := func(object client.Object) {
+	for _, object := range r.objects(ctx, cluster.GetNamespace()) {
 		if clusterOf(object) == cluster.GetName() {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
 	}
+	return requests
+}
+
+// objects are those of the kind in a namespace, by the cache. They must not be changed.
+func (r *Reconciler) objects(ctx context.Context, namespace string) []client.Object {
+	var objects []client.Object
 	sets, deployments := &clusterv1.MachineSetList{}, &clusterv1.MachineDeploymentList{}
 	var list client.ObjectList = deployments
 	if r.ofSets {
 		list = sets
 	}
-	if err := r.Client.List(ctx, list, client.InNamespace(cluster.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		// The cache fails only while the manager stops.
-		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the objects of a Cluster", "kind", r.kind())
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the objects of a namespace", "kind", r.kind())
 		return nil
 	}
 	for i := range sets.Items {
-		add(&sets.Items[i])
+		objects = append(objects, &sets.Items[i])
 	}
 	for i := range deployments.Items {
-		add(&deployments.Items[i])
+		objects = append(objects, &deployments.Items[i])
 	}
-	return requests
+	return objects
+}
+
+// creatorOf is the object that a Machine without a controller was created for.
+func (r *Reconciler) creatorOf(ctx context.Context, machine client.Object) (types.NamespacedName, bool) {
+	living, ok := machine.DeepCopyObject().(client.Object)
+	if !ok {
+		return types.NamespacedName{}, false
+	}
+	// The end of a Machine has to be seen as well.
+	living.SetDeletionTimestamp(nil)
+	for _, object := range r.objects(ctx, machine.GetNamespace()) {
+		if machines.NewCreator(object).Counts(living) {
+			return client.ObjectKeyFromObject(object), true
+		}
+	}
+	return types.NamespacedName{}, false
 }
