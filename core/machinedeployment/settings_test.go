@@ -220,7 +220,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 	hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]
 	g.Expect(hash).To(HaveSuffix("-" + end))
 	g.Expect(set.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentUniqueLabel, hash))
-	g.Expect(set.Spec.Template.Labels).To(Equal(set.Labels))
+	g.Expect(set.Labels).To(Equal(with(set.Spec.Template.Labels, machines.CreatorLabel, string(deployment.UID))))
 	g.Expect(set.Spec.Replicas).To(HaveValue(BeZero()), "it is scaled when it is there")
 
 	again := set.DeepCopy()

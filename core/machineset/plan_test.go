@@ -202,7 +202,7 @@ func TestPropagateTakesBackOnlyItsOwn(t *testing.T) {
 	g.Expect(differs(m, set)).To(BeTrue())
 	propagate(m, set)
 	g.Expect(m.Labels).To(Equal(map[string]string{
-		"pool": "a", "mine": "kept", clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "s",
+		"pool": "a", "mine": "kept", clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "s", machines.CreatorLabel: string(set.UID),
 	}))
 	g.Expect(m.Annotations).To(HaveKeyWithValue("mine", "kept"))
 	g.Expect(m.Annotations).NotTo(HaveKey("note"))
