@@ -42,6 +42,8 @@ const (
 	refusedEvent = "StatusRefused"
 	// identityRefusedEvent: nothing is called in the cloud, since the object may not use the identity that it names.
 	identityRefusedEvent = "IdentityRefused"
+	// heldEvent: the object is being deleted and its Machine is not, so that the instance is not terminated.
+	heldEvent = "InstanceHeld"
 	// terminatingEvent: the cloud has accepted the termination.
 	terminatingEvent = "InstanceTerminating"
 	// terminatedEvent: the instance and what was launched with it no longer exist.
@@ -83,6 +85,9 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 		if was := meta.FindStatusCondition(before.Conditions, announced.Type); was == nil || was.Reason != announced.Reason {
 			s.events.Warning(scheduledEvent, "Observe", "%s: %s", announced.Reason, announced.Message)
 		}
+	}
+	if s.observed.held && !s.reportsHold() {
+		s.events.Warning(heldEvent, "Terminate", "%s", s.observed.state.message)
 	}
 	s.addRefusal(before)
 	s.addOutage(before, after)

@@ -9,9 +9,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/predicates"
+	contract "millwright.dev/contracts/inframachine"
 	"millwright.dev/providers/driver"
 )
 
@@ -62,16 +64,24 @@ func controllerUID(obj client.Object) types.UID {
 	return ""
 }
 
-// machineChanges passes the changes of a Machine that a launch, or the end of a deletion, may be waiting for.
+// machineChanges passes the changes of a Machine that a launch or a deletion may be waiting for: of those that end, Machines whose
+// instances may not be terminated yet.
 func machineChanges() predicate.Predicate {
-	return predicates.ChangesWhileThere(func(before, after *clusterv1.Machine) bool {
+	changes := predicates.ChangesWhileThere(func(before, after *clusterv1.Machine) bool {
 		return ptr.Deref(before.Spec.Bootstrap.DataSecretName, "") != ptr.Deref(after.Spec.Bootstrap.DataSecretName, "") ||
 			before.Spec.InfrastructureRef != after.Spec.InfrastructureRef ||
 			before.Spec.FailureDomain != after.Spec.FailureDomain ||
 			before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined() ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			!after.DeletionTimestamp.IsZero() && (before.Spec.ProviderID != after.Spec.ProviderID ||
-				len(before.Status.Addresses) == 0 && len(after.Status.Addresses) > 0)
+				len(before.Status.Addresses) == 0 && len(after.Status.Addresses) > 0 ||
+				contract.MayTerminate(before) != contract.MayTerminate(after))
 	})
+	changes.DeleteFunc = func(e event.DeleteEvent) bool {
+		machine, ok := e.Object.(*clusterv1.Machine)
+		return ok && !contract.MayTerminate(machine)
+	}
+	return changes
 }
 
 // clusterChanges passes the changes of a Cluster that concern all its machines.

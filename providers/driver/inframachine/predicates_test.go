@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +22,28 @@ func TestMachineChanges(t *testing.T) {
 		"bootstrap data":    {func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = &data }, true},
 		"infrastructureRef": {func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Name = "x" }, true},
 		"failure domain":    {func(m *clusterv1.Machine) { m.Spec.FailureDomain = "a" }, true},
+		"deletion":          {func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, true},
 	} {
 		before, after := &clusterv1.Machine{}, &clusterv1.Machine{}
 		test.change(after)
 		NewWithT(t).Expect(machineChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
 	}
-	NewWithT(t).Expect(machineChanges().Delete(event.DeleteEvent{Object: &clusterv1.Machine{}})).To(BeFalse())
+}
+
+// TestMachineChanges_OfALeavingMachine: a hold ends with the drain, or with the Machine itself if that goes without one.
+func TestMachineChanges_OfALeavingMachine(t *testing.T) {
+	g := NewWithT(t)
+	draining, drained := machineStates["deleted, is drained"], machineStates["deleted, its infrastructure is next"]
+	node := machineStates["deleted, its Node is next"]
+	update := func(before, after *clusterv1.Machine) bool {
+		return machineChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	g.Expect(update(draining, drained)).To(BeTrue())
+	g.Expect(update(drained, draining)).To(BeTrue(), "a hook that was added late")
+	g.Expect(update(machineStates["deleted, has a pre-drain hook"], draining)).To(BeFalse())
+	g.Expect(update(drained, node)).To(BeFalse())
+	g.Expect(machineChanges().Delete(event.DeleteEvent{Object: draining})).To(BeTrue())
+	g.Expect(machineChanges().Delete(event.DeleteEvent{Object: node})).To(BeFalse(), "it was not waited for")
 }
 
 func TestClusterConcerns(t *testing.T) {

@@ -125,8 +125,8 @@ type Reconciler[M driver.Object] struct {
 //
 //  1. read the object, its Machine and Cluster;
 //  2. stop if paused, or if it may not use its identity;
-//  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
-//     release the object;
+//  3. when being deleted: find the instance, wait until its Machine has been drained, terminate it if it carries the object's mark, wait
+//     for it and its dependants, release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe, delete the Machine if the cloud takes the instance back, ask for
 //     what the instance lacks, remove stored user data once the Machine has a Node;
 //  5. derive the conditions and write the status once, if it changed.
@@ -167,8 +167,8 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 		return []outcome.Step[*scope[M]]{r.withdrawRequests}
 	case s.Deleting():
 		return []outcome.Step[*scope[M]]{
-			r.checkFinalizer, r.checkIdentity, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.terminateOthers,
-			r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
+			r.checkFinalizer, r.checkIdentity, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.awaitMachine, r.terminate,
+			r.terminateOthers, r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
 		}
 	}
 	return []outcome.Step[*scope[M]]{

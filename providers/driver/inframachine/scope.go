@@ -76,6 +76,8 @@ type observed struct {
 	missing bool
 	// deleting is true if the object is being deleted.
 	deleting bool
+	// held is true if the instance stays until a user acts.
+	held bool
 	// unsettled is true if an answer is due within moments, so that there is nothing to report yet: the status is left as it is.
 	unsettled bool
 }
@@ -170,12 +172,14 @@ func (r *Reconciler[M]) readCluster(ctx context.Context, s *scope[M]) error {
 // of the API it was written.
 func ownerMachineRef(obj client.Object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(obj)
-	if ref == nil || ref.Kind != "Machine" {
-		return nil
-	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil || gv.Group != clusterv1.GroupVersion.Group {
+	if ref == nil || !isMachine(*ref) {
 		return nil
 	}
 	return ref
+}
+
+// isMachine reports whether an owner reference names a Machine.
+func isMachine(ref metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.Kind == "Machine" && gv.Group == clusterv1.GroupVersion.Group
 }

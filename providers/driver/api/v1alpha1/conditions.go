@@ -110,6 +110,9 @@ const (
 
 // Reasons of Ready while the object is being deleted.
 const (
+	// WaitingForMachineDeletionReason means that the instance is not terminated yet, since its Machine is not being deleted, or is not
+	// drained.
+	WaitingForMachineDeletionReason = "WaitingForMachineDeletion"
 	// TerminatingInstanceReason means that termination has been asked for and the cloud has not finished it.
 	TerminatingInstanceReason = "TerminatingInstance"
 	// WaitingForLaunchOutcomeReason means that a launch was asked for and its answer was lost; the instance

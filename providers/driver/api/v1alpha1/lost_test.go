@@ -21,3 +21,8 @@ func TestLostReasons(t *testing.T) {
 		v1alpha1.InstanceStoppedReason, clusterv1.ObjectDeletedReason,
 	))
 }
+
+// TestWaitingForMachineDeletionReason_IsThatOfTheContract: the core recognizes by it that the provider holds the instance.
+func TestWaitingForMachineDeletionReason_IsThatOfTheContract(t *testing.T) {
+	NewWithT(t).Expect(v1alpha1.WaitingForMachineDeletionReason).To(Equal(inframachine.WaitingForMachineDeletionReason))
+}

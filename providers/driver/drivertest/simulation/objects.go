@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/inframachine"
 )
 
 // Names of what every world has.
@@ -81,8 +83,8 @@ func (w *World[M]) committed(s *Server[M], id ID, before, after client.Object) {
 }
 
 // core does what the controllers of Machines do after a change of a Machine or its object: it copies provider ID and addresses of an
-// object that has been provisioned, or is being deleted, deletes the object with its Machine, and releases the Machine when the object is
-// gone.
+// object that has been provisioned, or is being deleted, deletes the object with its Machine, reports that its Node is drained, and releases
+// the Machine when the object is gone.
 func (w *World[M]) core(s *Server[M], name string) {
 	id := MachineID(name)
 	machine, _ := s.Get(id).(*clusterv1.Machine)
@@ -106,7 +108,21 @@ func (w *World[M]) core(s *Server[M], name string) {
 	if len(machine.Status.Addresses) == 0 && len(addresses) > 0 && known {
 		s.Change(id, func(m client.Object) { m.(*clusterv1.Machine).Status.Addresses = addresses })
 	}
-	if leaving && obj.GetDeletionTimestamp().IsZero() {
+	if !leaving || w.Draining != nil && w.Draining(name) {
+		return
+	}
+	if obj.GetDeletionTimestamp().IsZero() {
 		s.Delete(w.ObjectID(name))
 	}
+	if !inframachine.MayTerminate(machine) {
+		s.Change(id, drained)
+	}
+}
+
+// drained reports in a Machine that is being deleted that its Node has been drained.
+func drained(m client.Object) {
+	m.(*clusterv1.Machine).Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue,
+		Reason: clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, LastTransitionTime: metav1.Now(),
+	}}
 }

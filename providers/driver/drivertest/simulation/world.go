@@ -60,6 +60,8 @@ type World[M driver.Object] struct {
 	// effect.
 	CrashAt   int
 	CrashWhen string
+	// Draining, if set, reports whether the core drains the Node of a Machine that is being deleted. It is called with the world's lock.
+	Draining func(machine string) bool
 
 	began time.Time
 
