@@ -242,4 +242,13 @@ var machineTemplates = []Rule{
 		Accessor: "inframachine.TemplateAccessor.OperatingSystem",
 		Source:   machinePage + "inframachinetemplate-support-cluster-autoscaling-from-zero",
 	},
+	{
+		ID: "IM-042", Level: Should, Feature: FeatureMillwright, Verified: notYet,
+		Text: "The machine of a deleted object runs on until the condition Deleting of its Machine has the reason " +
+			"WaitingForInfrastructureDeletion or a later one; meanwhile the reason of the condition Ready is WaitingForMachineDeletion.",
+		Fields:     "`status.conditions[Deleting].reason` of the Machine, `status.conditions[Ready].reason`",
+		ReliedOn:   "users whose objects are deleted in another order than the core's: in the foreground, or with a namespace or CRD",
+		Accessor:   "inframachine.MayTerminate",
+		Unverified: "The suite reports the end of the drain before it deletes an object.",
+	},
 }

@@ -47,16 +47,28 @@ func unanswered(err error) *remote.PendingError {
 // startUp is how long after the start of the core a connection that has not been tried yet is not reported.
 const startUp = 5 * time.Second
 
-// mayGiveUp reports whether a target cluster that cannot be reached need not be waited for: when no Node can be the
+// mayGiveUp reports whether a target cluster that cannot be reached need not be waited for to delete the Node: when no Node can be the
 // Machine's, when the Cluster no longer exists, or when it or its control plane is being deleted and nothing has been heard of the
 // target for the grace period.
 func (s *scope) mayGiveUp() bool {
-	if s.nodeless() || s.cluster == nil {
-		return true
-	}
-	return s.targetGoing() && s.disconnection != nil &&
-		!s.Now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
+	return s.nodeless() || s.cluster == nil || s.targetGoing() && s.isSilent()
 }
+
+// mayTerminateUndrained reports whether a target cluster that cannot be reached need not be waited for before the instance is terminated:
+// when no Node can be the Machine's, or when the control plane of the target goes with the Cluster. A Cluster that is nothing but a
+// kubeconfig takes no control plane with it: Pods run there on, so the drain is awaited until its timeout.
+func (s *scope) mayTerminateUndrained() bool {
+	withCluster := s.cluster != nil && s.cluster.Spec.ControlPlaneRef.IsDefined() && s.targetGoing()
+	return s.nodeless() || withCluster && s.isSilent()
+}
+
+// isSilent reports whether nothing has been heard of the target cluster for the grace period.
+func (s *scope) isSilent() bool {
+	return s.disconnection != nil && !s.Now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
+}
+
+// clusterGoing reports whether the Cluster does not exist, or is being deleted.
+func (s *scope) clusterGoing() bool { return s.cluster == nil || !s.cluster.DeletionTimestamp.IsZero() }
 
 // nodeless reports whether the Machine has never had a Node, nor a provider ID of its own that one could be known by.
 func (s *scope) nodeless() bool {
@@ -76,6 +88,9 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.Now)))
 		}
 	}
+	if s.clusterGoing() && reason == clusterv1.MachineDeletingDrainingNodeReason {
+		message += s.heldUndrained(rest)
+	}
 	s.progress = deletion{reason, message}
 	if start := s.startUp(); start > 0 && s.events.Empty() &&
 		meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
@@ -87,6 +102,20 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 		end = end.And(outcome.WaitFor(rest))
 	}
 	return end
+}
+
+// heldUndrained describes until when the instance stays whose Node cannot be drained.
+func (s *scope) heldUndrained(rest time.Duration) string {
+	cause := ". Its Cluster is being deleted"
+	if s.cluster == nil {
+		cause = ". Cluster " + s.Object.Spec.ClusterName + " does not exist"
+	}
+	until := "until the drain timeout"
+	if rest > 0 {
+		until = "until " + s.Now.Add(rest).UTC().Format(time.RFC3339)
+	}
+	return cause + ", and the instance stays " + until + ", as Pods may run on it; to terminate it at once, annotate the Machine with " +
+		ForceDeletionAnnotation + "=true"
 }
 
 // startUp is how long the first connection of a core that has just started may still take without being reported;

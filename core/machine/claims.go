@@ -77,7 +77,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, nodes []*corev1.Node)
 	}
 	claims, byName, names := make([]nodeClaim, 0, len(nodes)), map[string]*corev1.Node{}, make([]string, 0, len(nodes))
 	for _, node := range nodes {
-		claims = append(claims, nodeClaim{node.Name, node.CreationTimestamp})
+		claims = append(claims, nodeClaim{node.Name, node.CreationTimestamp, writtenFor(node, s.Object)})
 		byName[node.Name] = node
 		names = append(names, node.Name)
 	}

@@ -20,6 +20,9 @@ const (
 	// BeingCreatedReason is the reason for an object that does not exist yet within creationSettling. Another reason would mean that it
 	// has existed, also to another process.
 	BeingCreatedReason = "BeingCreated"
+	// ObjectBeingDeletedReason is the reason of InfrastructureReady, and of the event, for an infrastructure machine that is being deleted
+	// while its Machine is not.
+	ObjectBeingDeletedReason = "ObjectBeingDeleted"
 	// NodeOfAnotherMachineReason is the reason of NodeReady and NodeHealthy, and of the event, for a Machine whose provider ID is that of
 	// another Machine.
 	NodeOfAnotherMachineReason = "NodeOfAnotherMachine"

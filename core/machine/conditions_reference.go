@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,7 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineInfrastructureReadyCondition
 	done := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
-	return s.referenceCondition(
+	condition := s.referenceCondition(
 		conditionType,
 		&s.infrastructure,
 		done,
@@ -53,6 +54,20 @@ func (s *scope) infrastructureCondition() metav1.Condition {
 			return readConditions(o, accessor.Ready, accessor.Failure)
 		},
 	)
+	return s.withLeavingInfrastructure(condition)
+}
+
+// withLeavingInfrastructure reports an infrastructure machine that is being deleted under its Machine. The Machine is not deleted with it:
+// the deletion of a CRD would take a whole fleet. A provider that keeps the instance reports that itself.
+func (s *scope) withLeavingInfrastructure(condition metav1.Condition) metav1.Condition {
+	r := &s.infrastructure
+	if s.Deleting() || !r.found() || r.object.GetDeletionTimestamp() == nil || condition.Reason == inframachine.WaitingForMachineDeletionReason {
+		return condition
+	}
+	return conditions.False(condition.Type, ObjectBeingDeletedReason, fmt.Sprintf(
+		"%s is being deleted %s, and this Machine is not: delete this Machine to drain its Node. "+
+			"A provider that does not report the reason %s may terminate the instance without a drain",
+		external.Name(r.ref), since(r.object.GetDeletionTimestamp().Time), inframachine.WaitingForMachineDeletionReason))
 }
 
 // referenceCondition derives the condition of a reference: why its object cannot be used, a final failure that it reports, its

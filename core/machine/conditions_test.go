@@ -206,6 +206,39 @@ func TestMayGiveUp(t *testing.T) {
 	}
 }
 
+// TestMayTerminateUndrained: Pods run on where the control plane does not go with the Cluster.
+func TestMayTerminateUndrained(t *testing.T) {
+	withPlane := clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Plane", Name: "p"}}
+	deleted := metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}
+	for name, test := range map[string]struct {
+		cluster *clusterv1.Cluster
+		silent  time.Duration
+		going   bool
+		want    bool
+	}{
+		"no Cluster": {silent: time.Hour},
+		"a Cluster that is nothing but a kubeconfig":   {cluster: &clusterv1.Cluster{}, silent: time.Hour},
+		"likewise, being deleted":                      {cluster: &clusterv1.Cluster{ObjectMeta: deleted}, silent: time.Hour},
+		"one with a control plane":                     {cluster: &clusterv1.Cluster{Spec: withPlane}, silent: time.Hour},
+		"one with a control plane, being deleted":      {cluster: &clusterv1.Cluster{ObjectMeta: deleted, Spec: withPlane}, silent: time.Hour, want: true},
+		"likewise, being deleted, silent for a moment": {cluster: &clusterv1.Cluster{ObjectMeta: deleted, Spec: withPlane}, silent: time.Minute},
+		"the control plane goes without the Cluster":   {cluster: &clusterv1.Cluster{Spec: withPlane}, silent: time.Hour, going: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
+			m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+			s := &scope{
+				Base: base{Now: noon, Object: m}, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute},
+				cluster: test.cluster, controlPlane: controlPlane{going: test.going},
+				disconnection: &shared.NotConnectedError{LastSuccess: noon.Add(-test.silent)},
+			}
+			NewWithT(t).Expect(s.mayTerminateUndrained()).To(Equal(test.want))
+			m.Spec.ProviderID = ""
+			NewWithT(t).Expect(s.mayTerminateUndrained()).To(BeTrue(), "no Node can be the Machine's")
+		})
+	}
+}
+
 func TestHooks(t *testing.T) {
 	g := NewWithT(t)
 	annotations := map[string]string{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/external"
 	"millwright.dev/core/machines"
 )
@@ -152,11 +154,25 @@ func (s *scope) recorded(reference *reference) (conditionType string, done bool)
 	return clusterv1.MachineInfrastructureReadyCondition, ptr.Deref(initialization.InfrastructureProvisioned, false)
 }
 
-// skipNodeSteps reports whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
-// the infrastructure or the whole control plane is deleted or being deleted, there are no pods left to evict.
+// skipNodeSteps reports whether drain and volumes are past: when the condition Deleting has reported that, the pre-terminate hooks have
+// been waited for, or the whole control plane goes. Who has deleted the infrastructure object first does not matter: its provider may keep
+// the instance. Where there is no such object any more, a Node that is ready shows that its Pods run.
 func (s *scope) skipNodeSteps() bool {
-	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
-	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)
+	return inframachine.MayTerminate(s.Original) || s.begun(preTerminateStart) || s.endsWithTarget() || s.infrastructure.foreign() ||
+		s.infrastructureGone() && !s.nodeServes()
+}
+
+// nodeServes reports whether the Node is ready.
+func (s *scope) nodeServes() bool {
+	if s.node == nil {
+		return false
+	}
+	for i := range s.node.Status.Conditions {
+		if condition := &s.node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }
 
 // timedOut records an event about a step of the deletion whose timeout is over.

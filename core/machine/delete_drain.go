@@ -40,7 +40,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 		s.connection = nil
 	}
 	gone := s.connection != nil && s.node == nil
-	if s.instanceGone() && !gone {
+	if s.instanceGone() && !gone && s.skipNodeSteps() {
 		// What is left to do of its volumes comes after this.
 		return outcome.Continue()
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	forced := s.forced()
 	s.drained.forced = forced
 	switch {
-	case s.connection == nil && (s.mayGiveUp() || excluded || forced.cause != ""):
+	case s.connection == nil && (s.mayTerminateUndrained() || excluded || forced.cause != ""):
 		return outcome.Continue()
 	case s.connection == nil:
 		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)

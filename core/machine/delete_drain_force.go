@@ -10,12 +10,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/inframachine"
 )
 
 const (
 	// ForceDeletionAnnotation on a Machine that is being deleted, with the value "true", turns the drain of its
 	// Node into a forced one, at once and at any moment.
-	ForceDeletionAnnotation = "machine.millwright.dev/force-deletion"
+	ForceDeletionAnnotation = inframachine.ForceDeletionAnnotation
 	// ForceDeletionLabel is the label of the Machine Controller Manager with the same meaning. It counts, too.
 	ForceDeletionLabel = "force-deletion"
 	// DefaultDrainTimeout is how long a drain may take when neither the Machine nor a flag sets a timeout.

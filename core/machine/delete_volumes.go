@@ -51,7 +51,7 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	if s.skipNodeSteps() || s.volumesExcluded() || s.forcedOffVolumes() {
 		return outcome.Continue()
 	}
-	if s.connection == nil && s.mayGiveUp() {
+	if s.connection == nil && (s.mayTerminateUndrained() || s.clusterGoing() && s.drained.forced.cause != "") {
 		return outcome.Continue()
 	}
 	if s.connection != nil && (s.node == nil || drain.Unreachable(s.node)) {

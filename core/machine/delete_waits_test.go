@@ -108,20 +108,6 @@ func TestAnUnreachableNodeIsNotAwaited(t *testing.T) {
 	f.leavesNothing()
 }
 
-// TestInfrastructureThatGoesIsNotDrained: there is nothing to be gentle with any more.
-func TestInfrastructureThatGoesIsNotDrained(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, version.V1Beta2)
-	node := f.run()
-	f.heldPod(node.Name)
-	f.setFinalizers(f.infra, providerFinalizer)
-	f.Expect(core.Client.Delete(t.Context(), f.infra)).To(Succeed())
-	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	f.isDeleting(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
-	f.setFinalizers(f.infra)
-	f.leavesNothing()
-}
-
 func TestAPausedDeletionRests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -163,11 +149,25 @@ func TestTargetThatIsGone(t *testing.T) {
 	core.Restart(t)
 	t.Cleanup(func() { core.GracePeriod = 0; core.Restart(t) })
 
-	t.Run("its Cluster is being deleted: steps in it are skipped after the grace period", func(t *testing.T) {
+	t.Run("its Cluster is being deleted with its control plane: steps in it are skipped after the grace period", func(t *testing.T) {
+		f := newFixture(t, version.V1Beta2)
+		f.run()
+		plane := f.controlPlane(map[string]any{})
+		f.severTarget()
+		f.Expect(core.Client.Delete(t.Context(), f.cluster())).To(Succeed())
+		f.eventuallyGone(f.machine)
+		f.eventuallyGone(f.infra)
+		f.setFinalizers(plane)
+		f.eventuallyGone(f.cluster())
+	})
+	t.Run("its Cluster is being deleted and was nothing but a kubeconfig: the instance stays until the drain timeout, or by force", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.run()
 		f.severTarget()
 		f.Expect(core.Client.Delete(t.Context(), f.cluster())).To(Succeed())
+		f.draining("Its Cluster is being deleted, and the instance stays until 20", machine.ForceDeletionAnnotation)
+		f.Consistently(func() any { f.refresh(f.infra); return f.infra.GetDeletionTimestamp() }).WithTimeout(2 * core.GracePeriod).Should(BeNil())
+		f.annotate(f.machine, machine.ForceDeletionAnnotation, ptr.To("true"))
 		f.eventuallyGone(f.machine)
 		f.eventuallyGone(f.infra)
 		f.eventuallyGone(f.cluster())

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/external"
 )
 
@@ -59,7 +60,8 @@ var warningReasons = map[string]map[string]bool{
 
 var referenceWarningReasons = map[string]bool{
 	clusterv1.ObjectDeletedReason: true, clusterv1.ObjectDoesNotExistReason: true, clusterv1.InvalidConditionReportedReason: true,
-	external.CRDMissingReason: true, external.OwnedElsewhereReason: true,
+	external.CRDMissingReason: true, external.OwnedElsewhereReason: true, ObjectBeingDeletedReason: true,
+	inframachine.WaitingForMachineDeletionReason: true,
 }
 
 // recordConditionEvents records an event for each condition that has come to have a warning reason, and for a terminal failure.

@@ -126,6 +126,8 @@ type nodeEvidence struct {
 type nodeClaim struct {
 	name    string
 	created metav1.Time
+	// mutual is true for a Node whose annotations name the Machine as its own.
+	mutual bool
 }
 
 // chooseNode returns the Node of the Machine among those that claim its provider ID; "" for none. The first line of the
@@ -133,7 +135,7 @@ type nodeClaim struct {
 func (e *nodeEvidence) chooseNode(claims []nodeClaim) (name string, several bool) {
 	names := make([]string, 0, len(claims))
 	for _, claim := range claims {
-		if !e.unconfirmed || !claim.created.Before(&e.created) {
+		if !e.unconfirmed || claim.mutual || !claim.created.Before(&e.created) {
 			names = append(names, claim.name)
 		}
 	}
@@ -142,14 +144,29 @@ func (e *nodeEvidence) chooseNode(claims []nodeClaim) (name string, several bool
 			return name, false
 		}
 	}
-	if e.expected != "" || e.linked != "" || e.unconfirmed {
+	if e.expected != "" || e.linked != "" {
 		return "", false
+	}
+	if e.unconfirmed {
+		names = mutual(claims)
 	}
 	free := slices.DeleteFunc(names, func(name string) bool { return e.elsewhere(name) != "" })
 	if len(free) == 1 {
 		return free[0], false
 	}
 	return "", len(free) > 1
+}
+
+// mutual are the names of the Nodes that name the Machine, as the core has written on them: a Machine that was created again from an export
+// has no status that links it with its Node.
+func mutual(claims []nodeClaim) []string {
+	var names []string
+	for _, claim := range claims {
+		if claim.mutual {
+			names = append(names, claim.name)
+		}
+	}
+	return names
 }
 
 // namesInOrder are the names that a Node of the Machine may have, the best established first.

@@ -129,6 +129,7 @@ func TestChooseNode(t *testing.T) {
 		elsewhere []string
 		claims    []string
 		older     []string
+		mutual    []string
 		want      string
 		several   bool
 	}{
@@ -150,6 +151,12 @@ func TestChooseNode(t *testing.T) {
 		{name: "unconfirmed: by name", known: nodeEvidence{unconfirmed: true}, claims: []string{own}, want: own},
 		{name: "unconfirmed: not without a name", known: nodeEvidence{unconfirmed: true}, claims: []string{"a"}},
 		{name: "unconfirmed: not an older Node", known: nodeEvidence{unconfirmed: true}, claims: []string{own}, older: []string{own}},
+		{name: "unconfirmed: an older Node that names the Machine", known: nodeEvidence{unconfirmed: true},
+			claims: []string{"a", "b"}, older: []string{"a", "b"}, mutual: []string{"b"}, want: "b"},
+		{name: "unconfirmed: two that name the Machine", known: nodeEvidence{unconfirmed: true},
+			claims: []string{"a", "b"}, mutual: []string{"a", "b"}, several: true},
+		{name: "unconfirmed: one that names the Machine and is another's", known: nodeEvidence{unconfirmed: true},
+			claims: []string{"a"}, mutual: []string{"a"}, elsewhere: []string{"a"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -168,7 +175,7 @@ func TestChooseNode(t *testing.T) {
 				if slices.Contains(test.older, name) {
 					created = metav1.NewTime(machineCreated.Add(-time.Second))
 				}
-				claims = append(claims, nodeClaim{name, created})
+				claims = append(claims, nodeClaim{name, created, slices.Contains(test.mutual, name)})
 			}
 			got, several := known.chooseNode(claims)
 			g.Expect(got).To(Equal(test.want))

@@ -11,6 +11,7 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/external"
 )
 
@@ -83,18 +84,31 @@ func (r *Reconciler) observeOwned(ctx context.Context, s *scope, reference *refe
 }
 
 // observeLeaving reads the object of a reference of a Machine that is being deleted, and adopts nothing any more. An object with
-// another controlling owner counts as missing.
+// another controlling owner counts as missing, but for one of an export.
 func (r *Reconciler) observeLeaving(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	end := r.observe(ctx, s, reference)
 	if !reference.found() {
 		return end
 	}
-	if err := external.Foreign(reference.object, s.Object, kindMachine); err != nil {
+	err := external.Foreign(reference.object, s.Object, kindMachine)
+	restored := s.isRestored(reference, err)
+	if err != nil && !restored {
 		reference.object, reference.err = external.Object{}, err
 		return outcome.Continue()
 	}
-	reference.own = metav1.IsControlledBy(reference.object, s.Object)
+	reference.own = restored || metav1.IsControlledBy(reference.object, s.Object)
 	return end
+}
+
+// isRestored reports whether an infrastructure object, whose controller is an earlier Machine of the same name, has the instance of the
+// Machine: both were created again from an export, with the provider ID in both, and the owner reference has the UID from then.
+func (s *scope) isRestored(reference *reference, foreign error) bool {
+	var owned *external.OwnedElsewhereError
+	if reference != &s.infrastructure || !errors.As(foreign, &owned) || !owned.Namesake || s.Original.Spec.ProviderID == "" {
+		return false
+	}
+	id, err := inframachine.At(reference.object.Contract).ProviderID(reference.object.Unstructured)
+	return err == nil && id == s.Original.Spec.ProviderID
 }
 
 // foreign reports whether something else controls the object of the reference.

@@ -252,6 +252,7 @@ func TestDeleteWhenDependantsCannotBeListed(t *testing.T) {
 	f.Eventually(f.gone("m")).Should(BeTrue())
 }
 
+// TestDeleteWithoutOwnerAndCluster: the Machine may be created a moment later, so that the instance stays for a minute.
 func TestDeleteWithoutOwnerAndCluster(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
@@ -263,6 +264,10 @@ func TestDeleteWithoutOwnerAndCluster(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, owner)).To(Succeed())
 	f.Expect(f.client.Delete(f.ctx, cluster)).To(Succeed())
 	f.delete("m")
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForMachineDeletion"))
+	f.Expect(f.live()).To(Equal(1))
+	f.clock.step(time.Minute)
+	f.touch("m")
 	f.Eventually(f.gone("m")).Should(BeTrue())
 	f.Expect(f.live()).To(BeZero())
 }

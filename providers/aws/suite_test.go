@@ -41,6 +41,7 @@ import (
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testenv/machines"
 )
 
 // What the simulated account has beforehand.
@@ -163,7 +164,7 @@ func newFixtureAlone(t *testing.T, sim simulator.Options) *fixture {
 	server := simulator.New(sim)
 	endpoint := httptest.NewServer(server)
 	f := &fixture{
-		GomegaWithT: g, t: t, ctx: t.Context(), client: c, namespace: namespace.Name,
+		GomegaWithT: g, t: t, ctx: t.Context(), client: machines.WithCore(c), namespace: namespace.Name,
 		sim: server, endpoint: endpoint.URL, clock: &steppedClock{}, options: testOptions(namespace.Name),
 		backoff: func(driver.Class, int) time.Duration { return 50 * time.Millisecond },
 		stop:    func() {}, messages: map[string]string{},

@@ -53,7 +53,7 @@ func (c *cleanup) run(ctx context.Context) error {
 			note(err)
 		}
 	}
-	note(c.all(ctx, clusterv1.GroupVersion.WithKind("Machine")))
+	note(c.machines(ctx))
 	for _, kind := range c.perCluster() {
 		note(c.subjects(ctx, kind))
 	}
@@ -195,6 +195,22 @@ func (c *cleanup) removeFinalizers(ctx context.Context, objects []unstructured.U
 		}
 	}
 	return nil
+}
+
+// machines deletes the Machines of the run: those that were deleted before have the finalizer of the core that the suite plays.
+func (c *cleanup) machines(ctx context.Context) error {
+	kind := clusterv1.GroupVersion.WithKind("Machine")
+	objects, err := c.list(ctx, kind)
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
+		if err := c.env.Client.Patch(ctx, &objects[i], patch); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return c.all(ctx, kind)
 }
 
 // all deletes what the run has created of a kind.

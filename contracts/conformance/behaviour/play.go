@@ -1,14 +1,20 @@
 package behaviour
 
 import (
+	"cmp"
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/contracts/inframachine"
 )
 
 // suiteGroup is the group of the kinds that the suite's objects refer to where no object is needed.
@@ -172,9 +178,67 @@ func (w *world) deleteSubject() {
 	w.must(deleteSeen(w.ctx, w.Client, w.Kind, w.key()), "to delete the provider's object")
 }
 
+// announce does what a core does before it deletes an infrastructure machine: it deletes the Machine, whose finalizer keeps it, takes over
+// provider ID and addresses, and reports that its Node is drained. A provider may keep the instance until then (IM-042).
+func announce(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) error {
+	return client.IgnoreNotFound(retry(ctx, func() error {
+		machine := &clusterv1.Machine{}
+		err := c.Get(ctx, key, machine)
+		if ref := machine.Spec.InfrastructureRef; err != nil || ref.Kind != kind.Kind || ref.APIGroup != kind.Group || inframachine.MayTerminate(machine) {
+			return err
+		}
+		providerID, addresses, err := reported(ctx, c, kind, key)
+		if err != nil {
+			return err
+		}
+		if machine.DeletionTimestamp.IsZero() {
+			controllerutil.AddFinalizer(machine, clusterv1.MachineFinalizer)
+			machine.Spec.ProviderID = cmp.Or(machine.Spec.ProviderID, providerID)
+			if err := c.Update(ctx, machine); err != nil {
+				return err
+			}
+			if err := c.Delete(ctx, machine); err != nil {
+				return err
+			}
+			if err := c.Get(ctx, key, machine); err != nil {
+				return err
+			}
+		}
+		machine.Status.Addresses = addresses
+		meta.SetStatusCondition(&machine.Status.Conditions, metav1.Condition{
+			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue,
+			Reason: clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
+		})
+		err = c.Status().Update(ctx, machine)
+		if apierrors.IsInvalid(err) {
+			machine.Status.Addresses = nil // What the API of Machines refuses is reported by IM-014.
+			err = c.Status().Update(ctx, machine)
+		}
+		return err
+	}))
+}
+
+// reported returns what a core takes over from an infrastructure machine. Fields of wrong types are reported by other rules.
+func reported(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) (string, clusterv1.MachineAddresses, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	if err := c.Get(ctx, key, object); err != nil {
+		return "", nil, err
+	}
+	providerID, _ := inframachine.Accessor{}.ProviderID(object)
+	addresses, err := inframachine.Accessor{}.Addresses(object)
+	if err != nil {
+		addresses = nil
+	}
+	return providerID, addresses, nil
+}
+
 // deleteSeen deletes an object if it has not changed since it was read. The API server checks finalizers before it deletes, so that one
 // which a provider adds in between is lost, and the machine that it launches next is never terminated.
 func deleteSeen(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) error {
+	if err := announce(ctx, c, kind, key); err != nil {
+		return err
+	}
 	return client.IgnoreNotFound(retry(ctx, func() error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)

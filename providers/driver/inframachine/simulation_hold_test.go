@@ -142,7 +142,7 @@ func TestDelete_OrdinaryDeletion_ReadsNoMachineFromTheServer(t *testing.T) {
 		w.await("the machine is ready", w.settled)
 		before := w.Counts()
 		w.remove()
-		g.Expect(w.Counts()["get Machine"]-before["get Machine"]).To(BeZero())
-		g.Expect(w.Counts()["patch status ExampleMachine"]-before["patch status ExampleMachine"]).To(BeNumerically("<=", 3))
+		g.Expect(w.Counts()["get Machine"] - before["get Machine"]).To(BeZero())
+		g.Expect(w.Counts()["patch status ExampleMachine"] - before["patch status ExampleMachine"]).To(BeNumerically("<=", 3))
 	})
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -23,8 +24,17 @@ func trimMachine(obj any) (any, error) {
 			ProviderID:        m.Spec.ProviderID,
 		},
 		// An object that goes waits until its Machine has addresses; stored user data goes once it has a Node.
-		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef},
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef, Conditions: trimDeleting(m)},
 	}, nil
+}
+
+// trimDeleting keeps the reason of the condition Deleting: an instance stays until its Machine has been drained.
+func trimDeleting(m *clusterv1.Machine) []metav1.Condition {
+	deleting := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineDeletingCondition)
+	if m.DeletionTimestamp.IsZero() || deleting == nil {
+		return nil
+	}
+	return []metav1.Condition{{Type: deleting.Type, Status: deleting.Status, Reason: deleting.Reason}}
 }
 
 // trimCluster keeps the fields of a Cluster by which machines may be launched in it.

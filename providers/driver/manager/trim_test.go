@@ -34,6 +34,22 @@ func TestTrimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	}))
 }
 
+// TestTrimMachine_BeingDeleted_KeepsHowFarItIs: an instance waits for the drain. The message changes with each Pod.
+func TestTrimMachine_BeingDeleted_KeepsHowFarItIs(t *testing.T) {
+	g := NewWithT(t)
+	now := metav1.Now()
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", DeletionTimestamp: &now}, Status: clusterv1.MachineStatus{
+		Conditions: []metav1.Condition{
+			{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotReady"},
+			{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: "DrainingNode", Message: "3 Pods left"},
+		},
+	}}
+	trimmed, err := trimMachine(m)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(trimmed.(*clusterv1.Machine).Status.Conditions).To(Equal(
+		[]metav1.Condition{{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: "DrainingNode"}}))
+}
+
 func TestTrimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
 	g := NewWithT(t)
 	yes := true

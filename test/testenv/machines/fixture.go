@@ -88,7 +88,7 @@ func (f *Fixture[M]) Condition(m M, conditionType string) func() string {
 	}
 }
 
-// Delete deletes a machine and waits until it is gone.
+// Delete deletes a machine with its Machine, as a core does, and waits until it is gone.
 func (f *Fixture[M]) Delete(m M) {
 	f.Expect(f.client.Delete(f.Ctx, m)).To(Succeed())
 	f.Eventually(f.Ready(m)).Should(ContainSubstring("not found"))

@@ -57,7 +57,7 @@ func (s Suite) start(env *testenv.Env) (func() error, error) {
 	if err := SetFile(directory, "KUBECONFIG", env.Kubeconfig); err != nil {
 		return nil, err
 	}
-	provider, stop, err := s.Start(env, c, directory)
+	provider, stop, err := s.Start(env, WithCore(c), directory)
 	if err != nil {
 		return nil, err
 	}
