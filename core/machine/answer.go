@@ -55,11 +55,14 @@ func (s *scope) mayGiveUp() bool {
 }
 
 // mayTerminateUndrained reports whether a target cluster that cannot be reached need not be waited for before the instance is terminated:
-// when no Node can be the Machine's, or when the control plane of the target goes with the Cluster. A Cluster that is nothing but a
-// kubeconfig takes no control plane with it: Pods run there on, so the drain is awaited until its timeout.
+// when no Node can be the Machine's, when none ever was and there is no Cluster to look in, or when the control plane of the target goes
+// with the Cluster. A Cluster that is nothing but a kubeconfig takes no control plane with it: Pods run on there, so the drain is awaited
+// until its timeout.
 func (s *scope) mayTerminateUndrained() bool {
-	withCluster := s.cluster != nil && s.cluster.Spec.ControlPlaneRef.IsDefined() && s.targetGoing()
-	return s.nodeless() || withCluster && s.isSilent()
+	if s.cluster == nil {
+		return s.nodeless() || !s.Original.Status.NodeRef.IsDefined()
+	}
+	return s.nodeless() || s.cluster.Spec.ControlPlaneRef.IsDefined() && s.targetGoing() && s.isSilent()
 }
 
 // isSilent reports whether nothing has been heard of the target cluster for the grace period.

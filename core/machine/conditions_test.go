@@ -227,8 +227,9 @@ func TestMayTerminateUndrained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
 			m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+			m.Status.NodeRef.Name = "n"
 			s := &scope{
-				Base: base{Now: noon, Object: m}, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute},
+				Base: base{Now: noon, Object: m, Original: m}, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute},
 				cluster: test.cluster, controlPlane: controlPlane{going: test.going},
 				disconnection: &shared.NotConnectedError{LastSuccess: noon.Add(-test.silent)},
 			}

@@ -47,6 +47,9 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 		if i%8 == 3 {
 			preserve(s, i/8)
 		}
+		if i%8 == 4 && s.infrastructure.found() {
+			s.infrastructure.object.SetDeletionTimestamp(&metav1.Time{Time: noon})
+		}
 		if i%8 == 1 {
 			changed := s.Original.DeepCopy()
 			changed.Spec.ProviderID += strings.Repeat("x", i/8%2)
