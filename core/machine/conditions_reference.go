@@ -61,7 +61,8 @@ func (s *scope) infrastructureCondition() metav1.Condition {
 // the deletion of a CRD would take a whole fleet. A provider that keeps the instance reports that itself.
 func (s *scope) withLeavingInfrastructure(condition metav1.Condition) metav1.Condition {
 	r := &s.infrastructure
-	if s.Deleting() || !r.found() || r.object.GetDeletionTimestamp() == nil || condition.Reason == inframachine.WaitingForMachineDeletionReason {
+	held := condition.Reason == inframachine.WaitingForMachineDeletionReason
+	if s.Deleting() || held || !r.found() || r.object.GetDeletionTimestamp() == nil {
 		return condition
 	}
 	return conditions.False(condition.Type, ObjectBeingDeletedReason, fmt.Sprintf(

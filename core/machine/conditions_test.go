@@ -210,6 +210,7 @@ func TestMayGiveUp(t *testing.T) {
 func TestMayTerminateUndrained(t *testing.T) {
 	withPlane := clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Plane", Name: "p"}}
 	deleted := metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}
+	going := &clusterv1.Cluster{ObjectMeta: deleted, Spec: withPlane}
 	for name, test := range map[string]struct {
 		cluster *clusterv1.Cluster
 		silent  time.Duration
@@ -220,8 +221,8 @@ func TestMayTerminateUndrained(t *testing.T) {
 		"a Cluster that is nothing but a kubeconfig":   {cluster: &clusterv1.Cluster{}, silent: time.Hour},
 		"likewise, being deleted":                      {cluster: &clusterv1.Cluster{ObjectMeta: deleted}, silent: time.Hour},
 		"one with a control plane":                     {cluster: &clusterv1.Cluster{Spec: withPlane}, silent: time.Hour},
-		"one with a control plane, being deleted":      {cluster: &clusterv1.Cluster{ObjectMeta: deleted, Spec: withPlane}, silent: time.Hour, want: true},
-		"likewise, being deleted, silent for a moment": {cluster: &clusterv1.Cluster{ObjectMeta: deleted, Spec: withPlane}, silent: time.Minute},
+		"one with a control plane, being deleted":      {cluster: going, silent: time.Hour, want: true},
+		"likewise, being deleted, silent for a moment": {cluster: going, silent: time.Minute},
 		"the control plane goes without the Cluster":   {cluster: &clusterv1.Cluster{Spec: withPlane}, silent: time.Hour, going: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,8 +140,8 @@ func TestInfrastructureReady_ObjectBeingDeleted_NamesTheRemedy(t *testing.T) {
 	f.setFinalizers(f.infra)
 }
 
-// TestDelete_MachineOfAnExport_IsDrained: Machine and infrastructure object were created again from an export, without a status and with the
-// owner references of the earlier ones, and are deleted before a core has seen anything of them. The Node is older than both.
+// TestDelete_MachineOfAnExport_IsDrained: Machine and infrastructure object were created again from an export, without a status and with
+// the owner references of the earlier ones, and are deleted before a core has seen anything of them. The Node is older than both.
 func TestDelete_MachineOfAnExport_IsDrained(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()

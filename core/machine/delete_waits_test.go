@@ -160,7 +160,7 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.setFinalizers(plane)
 		f.eventuallyGone(f.cluster())
 	})
-	t.Run("its Cluster is being deleted and was nothing but a kubeconfig: the instance stays until the drain timeout, or by force", func(t *testing.T) {
+	t.Run("its Cluster, nothing but a kubeconfig, is being deleted: the instance stays until the drain timeout, or by force", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.run()
 		f.severTarget()

@@ -184,7 +184,8 @@ func announce(ctx context.Context, c client.Client, kind schema.GroupVersionKind
 	return client.IgnoreNotFound(retry(ctx, func() error {
 		machine := &clusterv1.Machine{}
 		err := c.Get(ctx, key, machine)
-		if ref := machine.Spec.InfrastructureRef; err != nil || ref.Kind != kind.Kind || ref.APIGroup != kind.Group || inframachine.MayTerminate(machine) {
+		ref := machine.Spec.InfrastructureRef
+		if err != nil || ref.Kind != kind.Kind || ref.APIGroup != kind.Group || inframachine.MayTerminate(machine) {
 			return err
 		}
 		providerID, addresses, err := reported(ctx, c, kind, key)
@@ -219,7 +220,9 @@ func announce(ctx context.Context, c client.Client, kind schema.GroupVersionKind
 }
 
 // reported returns what a core takes over from an infrastructure machine. Fields of wrong types are reported by other rules.
-func reported(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) (string, clusterv1.MachineAddresses, error) {
+func reported(
+	ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey,
+) (string, clusterv1.MachineAddresses, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	if err := c.Get(ctx, key, object); err != nil {

@@ -28,8 +28,8 @@ func (c coreClient) Delete(ctx context.Context, obj client.Object, opts ...clien
 	return c.Client.Delete(ctx, obj, opts...)
 }
 
-// drain deletes the Machine of a provider's machine, which stays as it has the finalizer of the core. The Machine takes over provider ID and
-// addresses, and reports that its Node is drained.
+// drain deletes the Machine of a provider's machine, which stays as it has the finalizer of the core. The Machine takes over provider ID
+// and addresses, and reports that its Node is drained.
 func (c coreClient) drain(ctx context.Context, obj client.Object) error {
 	found := obj.DeepCopyObject().(driver.Object)
 	machine := &clusterv1.Machine{}

@@ -83,8 +83,8 @@ func (w *World[M]) committed(s *Server[M], id ID, before, after client.Object) {
 }
 
 // core does what the controllers of Machines do after a change of a Machine or its object: it copies provider ID and addresses of an
-// object that has been provisioned, or is being deleted, deletes the object with its Machine, reports that its Node is drained, and releases
-// the Machine when the object is gone.
+// object that has been provisioned, or is being deleted, deletes the object with its Machine, reports that its Node is drained, and
+// releases the Machine when the object is gone.
 func (w *World[M]) core(s *Server[M], name string) {
 	id := MachineID(name)
 	machine, _ := s.Get(id).(*clusterv1.Machine)
