@@ -58,6 +58,10 @@ func (r *Reconciler) belongings(ctx context.Context, s *scope) (*belongings, err
 		return nil, err
 	}
 	if machine != nil {
+		if ownership.IsOfNamesake(s.Object, machine) {
+			key := clusterKey(machine)
+			return &belongings{names: nodeaccess.NamesFor(key.Namespace, key.Name, machine.Name), cluster: key, ownOnly: true}, nil
+		}
 		if why := ownership.Refuse(s.Object, machine); why != "" {
 			s.events.Warning(cleanupSkippedEvent, "CleanUp", "Removed nothing from the target cluster: %s", why)
 			return nil, nil

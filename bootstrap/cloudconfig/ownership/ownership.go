@@ -30,6 +30,15 @@ func Named(machine *clusterv1.Machine) (string, bool) {
 	return ref.Name, ref.Kind == "CloudConfig" && ref.APIGroup == bootstrapv1.GroupVersion.Group && ref.Name != ""
 }
 
+// IsOfNamesake reports whether both name each other, and the owner reference has the UID of an earlier Machine of that name: they were
+// created again from an export.
+func IsOfNamesake(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) bool {
+	reference := Reference(config)
+	name, ok := Named(machine)
+	return ok && name == config.Name && reference != nil && config.Namespace == machine.Namespace &&
+		reference.Name == machine.Name && reference.UID != machine.UID
+}
+
 // Refuse returns why the CloudConfig is not the Machine's; it returns "" when each of them names the other.
 func Refuse(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) string {
 	reference := Reference(config)
