@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -24,6 +26,19 @@ var longData = []byte("#cloud-config\n# " + strings.Repeat("long ", 8000))
 
 func compression(c driverv1.UserDataCompression) func(*infrav1.AWSMachine) {
 	return func(m *infrav1.AWSMachine) { m.Spec.UserDataCompression = c }
+}
+
+// manyUsers is a cloud-config whose users have RSA keys of 4096 bits.
+func manyUsers(n int) []byte {
+	var out strings.Builder
+	out.WriteString("#cloud-config\nusers:\n")
+	source := rand.NewChaCha8([32]byte{2})
+	for i := range n {
+		key := make([]byte, 535)
+		_, _ = source.Read(key)
+		fmt.Fprintf(&out, "- {name: operator-%d, ssh_authorized_keys: [ssh-rsa %s]}\n", i, base64.StdEncoding.EncodeToString(key))
+	}
+	return []byte(out.String())
 }
 
 // userData returns what the instance reads as its user data.
@@ -96,6 +111,7 @@ func TestCAPA1639UserDataThatCannotBeTaken(t *testing.T) {
 	}{
 		"None":                          {longData, "cloud-config", driverv1.UserDataCompressionNone, []string{"40016 bytes", "16384", "userDataCompression to Auto"}},
 		"too large when compressed":     {noise, "cloud-config", "", []string{"20480 bytes", "when compressed", "16384"}},
+		"too many users":                {manyUsers(30), "cloud-config", "", []string{"16384", "user operator-", "25 more (", "Use Ed25519 keys"}},
 		"Ignition":                      {longData, "ignition", "", []string{"40016 bytes", "16384", "Ignition", "does not read gzip"}},
 		"Ignition that would be packed": {[]byte("{}"), "ignition", driverv1.UserDataCompressionGzip, []string{"Ignition", "does not read gzip"}},
 	} {
@@ -110,6 +126,7 @@ func TestCAPA1639UserDataThatCannotBeTaken(t *testing.T) {
 			for _, part := range test.contains {
 				f.Expect(*m.Status.FailureMessage).To(ContainSubstring(part))
 			}
+			t.Log(*m.Status.FailureMessage)
 			f.Expect(f.sim.Calls()).To(BeEmpty(), "nothing is asked of EC2")
 			f.delete("m")
 			f.Eventually(f.gone("m")).Should(BeTrue())

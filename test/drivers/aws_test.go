@@ -30,7 +30,7 @@ func awsProvider() drivertest.Provider[*infrav1.AWSMachine] {
 			New:     func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
 			NewList: func() client.ObjectList { return &infrav1.AWSMachineList{} },
 		},
-		Open: openAWS, README: readme("providers/aws/README.md"),
+		Open: openAWS, README: readme("providers/aws/README.md"), UserData: usersAndAuthorities(),
 	}
 }
 

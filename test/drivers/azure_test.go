@@ -28,7 +28,7 @@ func azureProvider() drivertest.Provider[*infrav1.AzureMachine] {
 			New:     func() *infrav1.AzureMachine { return &infrav1.AzureMachine{} },
 			NewList: func() client.ObjectList { return &infrav1.AzureMachineList{} },
 		},
-		Open: openAzure, README: readme("providers/azure/README.md"),
+		Open: openAzure, README: readme("providers/azure/README.md"), UserData: usersAndAuthorities(),
 	}
 }
 

@@ -33,7 +33,7 @@ func exampleProvider() drivertest.Provider[*examplev1.ExampleMachine] {
 			New:     func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
 			NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} },
 		},
-		Open: openExample, README: readme("test/clouds/example/README.md"),
+		Open: openExample, README: readme("test/clouds/example/README.md"), UserData: usersAndAuthorities(),
 	}
 }
 

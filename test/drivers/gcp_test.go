@@ -33,7 +33,7 @@ func gcpProvider() drivertest.Provider[*infrav1.GCPMachine] {
 			New:     func() *infrav1.GCPMachine { return &infrav1.GCPMachine{} },
 			NewList: func() client.ObjectList { return &infrav1.GCPMachineList{} },
 		},
-		Open: openGCP, README: readme("providers/gcp/README.md"),
+		Open: openGCP, README: readme("providers/gcp/README.md"), UserData: usersAndAuthorities(),
 	}
 }
 

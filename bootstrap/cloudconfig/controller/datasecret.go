@@ -101,8 +101,7 @@ func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) outcome.Out
 	})
 	var tooLarge *node.TooLargeError
 	if errors.As(err, &tooLarge) {
-		return s.awaits(bootstrapv1.UserDataTooLargeReason,
-			tooLarge.Error()+"; move files from stage Boot to stage Managed, which are downloaded")
+		return s.awaits(bootstrapv1.UserDataTooLargeReason, tooLarge.Error())
 	}
 	if err != nil {
 		return outcome.FromError(err)

@@ -78,9 +78,11 @@ func TestWaits(t *testing.T) {
 			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot, Encoding: "base64", Content: ptr.To("?")}}
 		}, bootstrapv1.ContentInvalidReason, "/etc/a", true},
 		"too much user data": {func(f *fixture) {
-			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot,
-				Content: ptr.To(strings.Repeat("x", 12<<10))}}
-		}, bootstrapv1.UserDataTooLargeReason, "the limit is 12288", false},
+			large := ptr.To(strings.Repeat("x", 256<<10))
+			for _, path := range []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d"} {
+				f.config.Spec.Files = append(f.config.Spec.Files, bootstrapv1.File{Path: path, Stage: bootstrapv1.FileStageBoot, Content: large})
+			}
+		}, bootstrapv1.UserDataTooLargeReason, "the limit is 921600. The largest parts when compressed: file ", false},
 		"a foreign data Secret": {func(f *fixture) {
 			f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.config.Namespace, Name: "machine"}})
 		}, bootstrapv1.ForeignObjectReason, "Secret machine", true},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"millwright.dev/contracts/bootstrapdata"
 )
 
 // MaxPayload is the size of a compressed bundle that is still sent, in bytes. A Secret holds 1 MiB at
@@ -96,9 +98,18 @@ func (b *Bundle) Pack() (*Payload, error) {
 		return nil, errors.Wrap(err, "compressing the bundle")
 	}
 	if compressed.Len() > MaxPayload {
-		return nil, &TooLargeError{What: "the compressed configuration", Size: compressed.Len(), Limit: MaxPayload}
+		return nil, &TooLargeError{What: "the compressed configuration", Size: compressed.Len(), Limit: MaxPayload, Remedy: b.largest()}
 	}
 	return &Payload{Revision: hex.EncodeToString(sum[:]), Data: compressed.Bytes()}, nil
+}
+
+// largest names the largest files, and how to do without them.
+func (b *Bundle) largest() string {
+	parts := make([]bootstrapdata.Part, 0, len(b.Files))
+	for _, f := range b.Files {
+		parts = append(parts, bootstrapdata.NewPart("file "+f.Path, f.Content))
+	}
+	return bootstrapdata.Largest(parts) + ". Make them smaller, or download them by a unit"
 }
 
 func (b *Bundle) archive() ([]byte, error) {
@@ -135,9 +146,15 @@ type TooLargeError struct {
 	What string
 	// Size and Limit are in bytes.
 	Size, Limit int
+	// Remedy is what to do; empty for nothing to add.
+	Remedy string
 }
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s has %d bytes; the limit is %d", e.What, e.Size, e.Limit)
+	text := fmt.Sprintf("%s has %d bytes; the limit is %d", e.What, e.Size, e.Limit)
+	if e.Remedy != "" {
+		text += ". " + e.Remedy
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"encoding/base64"
 	"unicode/utf8"
 
@@ -8,12 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/contracts/bootstrapdata"
 )
 
 const (
-	// MaxUserData is the size of user data that is still sent, in bytes. AWS takes 16 KiB before
-	// base64, the least of the clouds; a quarter is left for what an infrastructure provider adds.
-	MaxUserData = 12 << 10
+	// MaxUserData is the largest user data that is rendered, in bytes. A Secret holds 1 MiB at most. How much a cloud takes is
+	// checked by its infrastructure provider, which compresses the user data where that is needed.
+	MaxUserData = 900 << 10
 	// Format is the format of the user data as infrastructure providers name it.
 	Format = "cloud-config"
 )
@@ -90,7 +92,9 @@ func UserData(o UserDataOptions) ([]byte, error) {
 	}
 	data := append([]byte("#cloud-config\n"), body...)
 	if len(data) > MaxUserData {
-		return nil, &TooLargeError{What: "the user data", Size: len(data), Limit: MaxUserData}
+		// The token is a new one at each attempt. Without it the explanation stays the same, so that no condition changes.
+		stable := bytes.ReplaceAll(data, []byte(o.DownloadToken), nil)
+		return nil, &TooLargeError{What: "the user data", Size: len(data), Limit: MaxUserData, Remedy: bootstrapdata.Explain(stable)}
 	}
 	return data, nil
 }

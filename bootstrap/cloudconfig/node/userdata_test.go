@@ -38,7 +38,7 @@ func TestUserData(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(data)).To(HavePrefix("#cloud-config\n"), "cloud-init knows the format by the first line")
 	t.Logf("%d bytes", len(data))
-	g.Expect(len(data)).To(BeNumerically("<", MaxUserData-2048), "room for a few Boot files")
+	g.Expect(len(data)).To(BeNumerically("<", 12<<10), "it is passed to most clouds as it is")
 
 	var config cloudConfig
 	g.Expect(yaml.Unmarshal(data, &config)).To(Succeed())
@@ -62,15 +62,19 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-func TestUserDataIsLimited(t *testing.T) {
+// User data that no Secret can hold are refused, and the error names what is large.
+func TestUserData_TooLarge_NamesTheLargestParts(t *testing.T) {
 	g := NewWithT(t)
 	o := userDataOptions()
-	o.Files = []File{{Path: "/etc/large", Mode: "0644", Content: []byte(strings.Repeat("x", MaxUserData))}}
+	content := make([]byte, MaxUserData)
+	_, _ = rand.Read(content)
+	o.Files = []File{{Path: "/etc/large", Mode: "0644", Content: content}}
 	_, err := UserData(o)
 	var tooLarge *TooLargeError
 	g.Expect(errors.As(err, &tooLarge)).To(BeTrue())
-	g.Expect(tooLarge.Limit).To(Equal(12288))
-	g.Expect(tooLarge.Size).To(BeNumerically(">", 12288))
+	g.Expect(tooLarge.Limit).To(Equal(921600))
+	g.Expect(tooLarge.Size).To(BeNumerically(">", 921600))
+	g.Expect(err.Error()).To(And(ContainSubstring("file /etc/large ("), ContainSubstring("stage Managed")))
 }
 
 // Compaction must not change what a script means, and each script must be read by a shell at all.
@@ -131,4 +135,5 @@ unit kubelet.service yes start own
 	_, err = (&Bundle{Files: []File{{Path: "/a", Mode: "0644", Content: noise}}}).Pack()
 	var tooLarge *TooLargeError
 	g.Expect(errors.As(err, &tooLarge)).To(BeTrue())
+	g.Expect(err.Error()).To(ContainSubstring("file /a (92"))
 }

@@ -32,17 +32,22 @@ func userData[M driver.Object](t *testing.T, p Provider[M]) {
 		}
 		return append([]byte("#cloud-config\n# "), data[16:]...)
 	}
-	for name, test := range map[string]struct {
+	type row struct {
 		data        []byte
 		compression driverv1.UserDataCompression
 		runs        bool
-	}{
+	}
+	rows := map[string]row{
 		"as much as it takes":           {text(limit, false), driverv1.UserDataCompressionNone, true},
 		"a byte more":                   {text(limit+1, false), driverv1.UserDataCompressionNone, false},
 		"a byte more, which compresses": {text(limit+1, true), driverv1.UserDataCompressionAuto, true},
 		"no text":                       {append([]byte("#cloud-config\n"), 0xff, 0xfe, 0), driverv1.UserDataCompressionNone, true},
 		"more than compression helps":   {text(3*limit, false), driverv1.UserDataCompressionAuto, false},
-	} {
+	}
+	for name, data := range p.UserData {
+		rows[name] = row{data, driverv1.UserDataCompressionAuto, true}
+	}
+	for name, test := range rows {
 		t.Run(name, func(t *testing.T) {
 			live(t, p, 1, func(l *life[M]) {
 				calls := l.calls()

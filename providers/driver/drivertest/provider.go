@@ -26,6 +26,8 @@ type Provider[M driver.Object] struct {
 	Waived map[string]string
 	// README is the text of the provider's README.
 	README string
+	// UserData are bootstrap data that the cloud must accept, by what they are, beside those of the suite.
+	UserData map[string][]byte
 }
 
 // Cloud is a simulated cloud under test, with one account in which the provider has its credentials.

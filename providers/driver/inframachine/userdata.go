@@ -15,6 +15,7 @@ import (
 	clustersecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/bootstrapdata"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -120,8 +121,8 @@ func packStored(data []byte, format string, limit int) ([]byte, error) {
 	}
 	packed, err := compress(data)
 	if err == nil && len(packed) > limit {
-		err = errors.Errorf("it has %d bytes, %d when compressed, and spec.userDataStorage takes at most %d compressed. "+
-			"Make it smaller, for example by a configuration that downloads the rest", len(data), len(packed), limit)
+		err = errors.Errorf("it has %d bytes, %d when compressed, and spec.userDataStorage takes at most %d compressed. %s",
+			len(data), len(packed), limit, bootstrapdata.Explain(data))
 	}
 	return packed, err
 }
@@ -158,8 +159,8 @@ func pack(data []byte, format string, compression driverv1.UserDataCompression, 
 	}
 	switch {
 	case !fits(len(packed)):
-		return nil, errors.Errorf("it has %d bytes, %d when compressed, and the cloud takes at most %d. Make it smaller",
-			len(data), len(packed), limit)
+		return nil, errors.Errorf("it has %d bytes, %d when compressed, and the cloud takes at most %d. %s",
+			len(data), len(packed), limit, bootstrapdata.Explain(data))
 	case compression == driverv1.UserDataCompressionGzip, autoCompresses(compression, format, data):
 		return packed, nil
 	case compression == driverv1.UserDataCompressionNone:
