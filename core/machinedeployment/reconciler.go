@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -15,6 +17,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/core/external"
 	"millwright.dev/core/safety/overshoot"
 	"millwright.dev/core/safety/rewritten"
 )
@@ -42,11 +45,16 @@ type Reconciler struct {
 	WatchFilter string
 	// Overshoot knows of freezes that no label records; none when nil.
 	Overshoot *overshoot.Guard
+	// Node returns a Node of a Cluster from the cache; nil when it is not known. The cluster autoscaler learns nothing of Nodes if it is nil.
+	Node func(cluster types.NamespacedName, name string) *corev1.Node
+	// Informers read the bootstrap templates, whose taints and labels the cluster autoscaler is told; none when nil.
+	Informers *external.Informers
 	// Written remembers the versions of the deployments that were written last.
 	Written *persist.Versions
 	// Sets remembers the versions of the MachineSets that were written last. It is shared with their controller.
 	Sets *persist.Versions
 
+	kinds *external.Kinds
 	// decreases remembers which sets have not observed a smaller number of replicas yet.
 	decreases decreases
 	// marks remembers of which deployments the cache has shown the marks of all Machines.
@@ -71,7 +79,8 @@ type Reconciler struct {
 //  6. choose the current set, bring the fields up to date that reach existing sets, plan the number of replicas
 //     of each set and apply the plan; delete empty sets beyond the history when the rollout is complete
 //  7. find out whether what is wanted has been missing for too long, whatever has failed before
-//  8. write the status, if it has changed
+//  8. tell the cluster autoscaler what a Node will have, if the deployment has its limits
+//  9. write the status, if it has changed
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	deployment := &clusterv1.MachineDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
@@ -94,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if s.read && s.settings.selector != nil {
 			// Whatever has failed, the progress deadline holds.
 			end = end.And(r.watchProgress(ctx, s))
+			end = end.And(r.tellAutoscaler(ctx, s))
 		}
 		end = end.And(r.awaitCache(s))
 		end = end.And(r.save(ctx, s, end.Err()))

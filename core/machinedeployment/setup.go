@@ -19,6 +19,7 @@ import (
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/core/external"
 )
 
 // SetupWithManager adds the reconciler to a manager, whose cache must have the indexes of core/index. Machines are not watched:
@@ -37,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	if r.Sets == nil {
 		r.Sets = &persist.Versions{}
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
 		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(
 			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), predicates.Resyncs(), deploymentChanged()))).
@@ -45,8 +46,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WatchesRawSource(source.Func(r.wakeWhenFrozen)).
 		WithOptions(options).
-		Complete(r)
-	return errors.Wrap(err, "building the MachineDeployment controller")
+		Build(r)
+	if err != nil || r.Informers == nil {
+		return errors.Wrap(err, "building the MachineDeployment controller")
+	}
+	r.kinds = &external.Kinds{Informers: r.Informers, Clock: clock.RealClock{}}
+	return errors.Wrap(r.kinds.Bind(built, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfTemplate)), "watching templates")
 }
 
 // deploymentsOfSet returns the deployment that controls a set; for one without a controller, those that select it.

@@ -81,11 +81,8 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: 2}
 	guard := &overshoot.Guard{}
-	sets := &machineset.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Informers: external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper()),
-		Overshoot: guard,
-	}
+	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetCache()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())
+	sets := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Informers: informers, Overshoot: guard}
 	if w.overshoot != nil {
 		pattern := &overshoot.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: *w.overshoot}
 		if err := overshoot.Setup(mgr, pattern, options); err != nil {
@@ -95,7 +92,9 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	if err := sets.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
-	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock, Overshoot: guard}
+	deployments := &Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock, Overshoot: guard, Informers: informers,
+	}
 	if w.change != nil {
 		w.change(deployments)
 	}

@@ -65,6 +65,19 @@ func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	return connection, nil
 }
 
+// Node returns the cached Node of a cluster, nil when there is none, or no connection.
+func (c *Connections) Node(cluster types.NamespacedName, name string) *corev1.Node {
+	connection, err := c.Get(cluster)
+	if err != nil {
+		return nil
+	}
+	node, err := connection.Node(name)
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
 // OnNode has f called when a Node of a target cluster appears, changes in a field that is cached, or goes.
 // f must not block.
 func (c *Connections) OnNode(f func(cluster types.NamespacedName, node *corev1.Node)) {

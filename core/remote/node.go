@@ -24,6 +24,11 @@ var indexers = cache.Indexers{
 	},
 }
 
+// allocatable are the resources of a Node that are cached: those that the cluster autoscaler is told.
+var allocatable = []corev1.ResourceName{
+	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods,
+}
+
 // trimNode is the transform of the Node cache: it keeps the fields that the core reads and drops the others.
 // The result must not be written back as a whole, only as a patch.
 func trimNode(obj any) (any, error) {
@@ -53,6 +58,14 @@ func trimNode(obj any) (any, error) {
 			NodeInfo:        node.Status.NodeInfo,
 			VolumesAttached: node.Status.VolumesAttached,
 		},
+	}
+	for _, name := range allocatable {
+		if quantity, ok := node.Status.Allocatable[name]; ok {
+			if kept.Status.Allocatable == nil {
+				kept.Status.Allocatable = make(corev1.ResourceList, len(allocatable))
+			}
+			kept.Status.Allocatable[name] = quantity
+		}
 	}
 	for _, condition := range node.Status.Conditions {
 		condition.LastHeartbeatTime = metav1.Time{}

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -74,6 +75,12 @@ func TestChanged(t *testing.T) {
 	}{
 		{"heartbeat", func(n *corev1.Node) {
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Minute))
+		}, false},
+		{"allocatable memory", func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		}, true},
+		{"allocatable devices", func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{"example.com/device": resource.MustParse("1")}
 		}, false},
 		{"images", func(n *corev1.Node) { n.Status.Images = nil }, false},
 		{"condition", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true},

@@ -67,7 +67,7 @@ func TestCAPA3679TemplatesReportTheirCapacity(t *testing.T) {
 		t.Spec.Template.Spec.RootVolume = &infrav1.Volume{SizeGiB: new(int32(20))}
 	})
 	status := f.capacity(plain, metav1.ConditionTrue, driverv1.CapacityKnownReason)
-	f.Expect(status.Capacity).To(quantities(map[corev1.ResourceName]string{"cpu": "2", "memory": "8Gi", "ephemeral-storage": "20Gi"}))
+	f.Expect(status.Capacity).To(quantities(map[corev1.ResourceName]string{"cpu": "2", "memory": "7477Mi", "ephemeral-storage": "17Gi"}))
 	f.Expect(status.NodeInfo).To(Equal(driverv1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}))
 
 	gpu := f.capacity(f.template("gpu", "g4dn.xlarge"), metav1.ConditionTrue, driverv1.CapacityKnownReason)

@@ -134,6 +134,6 @@ func TestCapacityOfATemplate(t *testing.T) {
 	f.Eventually(func() (string, error) {
 		err := c.Get(f.Ctx, client.ObjectKeyFromObject(template), template)
 		return template.Status.Capacity.Cpu().String() + " " + template.Status.Capacity.Memory().String(), err
-	}).Should(Equal("2 8Gi"))
+	}).Should(Equal("2 7477Mi"))
 	f.Expect(template.Status.NodeInfo).To(Equal(driverv1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}))
 }

@@ -17,7 +17,7 @@ func (s *scope[T]) setStatus() {
 		return
 	}
 	if s.failure == nil {
-		status.Capacity, status.NodeInfo = s.size.Capacity, s.size.NodeInfo
+		status.Capacity, status.NodeInfo = estimate(s.size.Capacity), s.size.NodeInfo
 	}
 	conditions.Set(&status.Conditions, capacityKnown(s.failure), s.Object.GetGeneration(), s.Now)
 }

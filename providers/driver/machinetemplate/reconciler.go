@@ -25,9 +25,10 @@ type Object interface {
 	CommonStatus() *driverv1.MachineTemplateStatus
 }
 
-// Size is how large a Node is.
+// Size is how large a machine is.
 type Size struct {
-	// Capacity is at least cpu and memory.
+	// Capacity is at least cpu and memory, as the cloud names them. Its ephemeral-storage is the size of the system disk: that of the
+	// template, else that of the image. The reconciler subtracts what Pods cannot use.
 	Capacity corev1.ResourceList
 	NodeInfo driverv1.NodeInfo
 }

@@ -17,8 +17,9 @@ type MachineTemplateStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// capacity is what a Node of such a machine has, before anything is reserved: cpu, memory, and where it is known
-	// ephemeral-storage and GPUs. Annotations on a MachineDeployment go before it.
+	// capacity is what Pods can use of a Node of such a machine, for the cluster autoscaler: cpu, memory, and where it is known
+	// ephemeral-storage and GPUs. Memory and ephemeral-storage are estimates. Annotations on a MachineDeployment override them;
+	// the core writes these from the first Node on.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
