@@ -17,17 +17,13 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// capacityPrefix begins the annotations by which the cluster autoscaler learns what a Node of a group will have. They override the
-// status of the infrastructure template, see kubernetes/autoscaler, cluster-autoscaler/cloudprovider/clusterapi.
-const capacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/"
-
 // groupRecord is the value of AutoscalerAnnotation.
 type groupRecord struct {
 	// Templates are those that the values are about. After a change of them nothing is known of their Nodes.
 	Templates string `json:"templates,omitempty"`
 	// Learned is true if the values come from a Node.
 	Learned bool `json:"learned,omitempty"`
-	// Values are what the controller has written, by annotation without the prefix. An annotation with another value is the user's.
+	// Values are what the controller has written, by annotation. An annotation with another value is the user's.
 	Values map[string]string `json:"values,omitempty"`
 }
 
@@ -85,8 +81,8 @@ func (g groupRecord) next(templates string, bootstrap *unstructured.Unstructured
 		taints = lasting(taints, nodes[0])
 		maps.Copy(next.Values, usable(nodes, g.Values))
 	}
-	setUnlessEmpty(next.Values, labelsKey, formatLabels(labelsOf(bootstrap)))
-	setUnlessEmpty(next.Values, taintsKey, formatTaints(taints))
+	setUnlessEmpty(next.Values, labelsAnnotation, formatLabels(labelsOf(bootstrap)))
+	setUnlessEmpty(next.Values, taintsAnnotation, formatTaints(taints))
 	return next
 }
 
@@ -103,14 +99,14 @@ func (g groupRecord) replace(annotations map[string]string, next groupRecord) ma
 		result = map[string]string{}
 	}
 	for key, value := range g.Values {
-		if result[capacityPrefix+key] == value {
-			delete(result, capacityPrefix+key)
+		if result[key] == value {
+			delete(result, key)
 		}
 	}
 	written := map[string]string{}
 	for key, value := range next.Values {
-		if _, set := result[capacityPrefix+key]; !set {
-			result[capacityPrefix+key], written[key] = value, value
+		if _, set := result[key]; !set {
+			result[key], written[key] = value, value
 		}
 	}
 	next.Values = written

@@ -50,11 +50,11 @@ func TestNextRecord_NoNode_HasTaintsAndLabelsOfBootstrapTemplate(t *testing.T) {
 		want     map[string]string
 	}{
 		"CloudConfigTemplate": {templateFrom(t, cloudConfigSpec), map[string]string{
-			"labels": "b=,example.com/pool=batch", "taints": "example.com/dedicated=batch:NoSchedule,node.cilium.io/agent-not-ready:NoExecute",
+			labelsAnnotation: "b=,example.com/pool=batch", taintsAnnotation: "example.com/dedicated=batch:NoSchedule,node.cilium.io/agent-not-ready:NoExecute",
 		}},
 		"KubeadmConfigTemplate": {templateFrom(t, `{joinConfiguration: {nodeRegistration: {taints: [{key: gpu, value: "1", effect: NoSchedule}],
 			kubeletExtraArgs: [{name: v, value: "2"}, {name: node-labels, value: "a=b,c=d=e"}]}}}`), map[string]string{
-			"labels": "a=b,c=d=e", "taints": "gpu=1:NoSchedule",
+			labelsAnnotation: "a=b,c=d=e", taintsAnnotation: "gpu=1:NoSchedule",
 		}},
 		"neither labels nor taints": {templateFrom(t, `{kubelet: {}}`), map[string]string{}},
 		"fields of other types":     {templateFrom(t, `{kubelet: {taints: x, nodeLabels: [y]}}`), map[string]string{}},
@@ -72,13 +72,13 @@ func TestNextRecord_KarpenterAWS7060_LearnsFromNodes(t *testing.T) {
 	template := templateFrom(t, cloudConfigSpec)
 	first := groupRecord{}.next("t", template, []*corev1.Node{nodeWith("7000Mi", dedicated), nodeWith("6990Mi", dedicated, starting)})
 	g.Expect(first).To(Equal(groupRecord{Templates: "t", Learned: true, Values: map[string]string{
-		"cpu": "1930m", "memory": "6990Mi", "ephemeral-disk": "18242267924", "maxPods": "29",
-		"labels": "b=,example.com/pool=batch", "taints": "example.com/dedicated=batch:NoSchedule",
+		cpuAnnotation: "1930m", memoryAnnotation: "6990Mi", diskAnnotation: "18242267924", podsAnnotation: "29",
+		labelsAnnotation: "b=,example.com/pool=batch", taintsAnnotation: "example.com/dedicated=batch:NoSchedule",
 	}}))
 	g.Expect(first.next("t", template, nil)).To(Equal(first), "what was learned stays when the group has no Node")
-	g.Expect(first.next("other", template, nil).Values).NotTo(HaveKey("memory"), "of other templates nothing is known")
+	g.Expect(first.next("other", template, nil).Values).NotTo(HaveKey(memoryAnnotation), "of other templates nothing is known")
 	memoryAfter := func(memory string) string {
-		return first.next("t", template, []*corev1.Node{nodeWith(memory)}).Values["memory"]
+		return first.next("t", template, []*corev1.Node{nodeWith(memory)}).Values[memoryAnnotation]
 	}
 	g.Expect(memoryAfter("7000Mi")).To(Equal("6990Mi"), "Nodes of a type differ by some KiB")
 	g.Expect(memoryAfter("6989Mi")).To(Equal("6989Mi"))
@@ -90,17 +90,17 @@ func TestNextRecord_KarpenterAWS7060_LearnsFromNodes(t *testing.T) {
 // Annotations of users are neither overwritten nor removed, whenever they are set.
 func TestReplaceRecord_AnnotationOfUser_Stays(t *testing.T) {
 	g := NewWithT(t)
-	user := map[string]string{capacityPrefix + "cpu": "3", "other": "x"}
-	next := groupRecord{Templates: "t", Values: map[string]string{"cpu": "2", "memory": "1Gi"}}
+	user := map[string]string{cpuAnnotation: "3", "other": "x"}
+	next := groupRecord{Templates: "t", Values: map[string]string{cpuAnnotation: "2", memoryAnnotation: "1Gi"}}
 	written := groupRecord{}.replace(user, next)
 	g.Expect(written).To(Equal(map[string]string{
-		capacityPrefix + "cpu": "3", capacityPrefix + "memory": "1Gi", "other": "x", AutoscalerAnnotation: `{"templates":"t","values":{"memory":"1Gi"}}`,
+		cpuAnnotation: "3", memoryAnnotation: "1Gi", "other": "x", AutoscalerAnnotation: `{"templates":"t","values":{"` + memoryAnnotation + `":"1Gi"}}`,
 	}))
 	record := recordOf(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: written}})
 	g.Expect(record.replace(written, next)).To(Equal(written), "nothing changes the second time")
-	written[capacityPrefix+"memory"] = "2Gi"
+	written[memoryAnnotation] = "2Gi"
 	g.Expect(record.replace(written, groupRecord{})).To(Equal(map[string]string{
-		capacityPrefix + "cpu": "3", capacityPrefix + "memory": "2Gi", "other": "x",
+		cpuAnnotation: "3", memoryAnnotation: "2Gi", "other": "x",
 	}))
 	g.Expect(groupRecord{}.replace(nil, groupRecord{})).To(BeEmpty())
 	broken := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AutoscalerAnnotation: "{"}}}
@@ -125,15 +125,15 @@ func TestTellAutoscaler_Autoscaler1869_LearnsFromFirstNode(t *testing.T) {
 	w.start(t)
 	annotations := func() map[string]string { return w.current().Annotations }
 	w.Eventually(func(g Gomega) {
-		g.Expect(annotations()).To(HaveKeyWithValue(capacityPrefix+"taints", formatTaints([]corev1.Taint{dedicated, starting})))
-		g.Expect(annotations()).NotTo(HaveKey(capacityPrefix + "memory"))
+		g.Expect(annotations()).To(HaveKeyWithValue(taintsAnnotation, formatTaints([]corev1.Taint{dedicated, starting})))
+		g.Expect(annotations()).NotTo(HaveKey(memoryAnnotation))
 	})
 	learned := func(replicas int32) func(Gomega) {
 		return func(g Gomega) {
 			g.Expect(ptr.Deref(w.current().Status.Replicas, -1)).To(Equal(replicas))
 			g.Expect(annotations()).To(And(
-				HaveKeyWithValue(capacityPrefix+"memory", "7000Mi"), HaveKeyWithValue(capacityPrefix+"ephemeral-disk", "18242267924"),
-				HaveKeyWithValue(capacityPrefix+"maxPods", "29"), HaveKeyWithValue(capacityPrefix+"taints", formatTaints([]corev1.Taint{dedicated}))))
+				HaveKeyWithValue(memoryAnnotation, "7000Mi"), HaveKeyWithValue(diskAnnotation, "18242267924"),
+				HaveKeyWithValue(podsAnnotation, "29"), HaveKeyWithValue(taintsAnnotation, formatTaints([]corev1.Taint{dedicated}))))
 		}
 	}
 	for _, replicas := range []int32{1, 0} {
@@ -143,6 +143,6 @@ func TestTellAutoscaler_Autoscaler1869_LearnsFromFirstNode(t *testing.T) {
 	w.update(func(d *clusterv1.MachineDeployment) { delete(d.Annotations, clusterv1.AutoscalerMaxSizeAnnotation) })
 	w.Eventually(func(g Gomega) {
 		g.Expect(annotations()).NotTo(Or(
-			HaveKey(capacityPrefix+"memory"), HaveKey(capacityPrefix+"taints"), HaveKey(AutoscalerAnnotation)))
+			HaveKey(memoryAnnotation), HaveKey(taintsAnnotation), HaveKey(AutoscalerAnnotation)))
 	})
 }

@@ -11,19 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Annotations of the cluster autoscaler, without capacityPrefix.
+// Annotations by which the cluster autoscaler learns what a Node of a group will have. They override the status of the infrastructure
+// template, see kubernetes/autoscaler, cluster-autoscaler/cloudprovider/clusterapi.
 const (
-	cpuKey    = "cpu"
-	memoryKey = "memory"
-	diskKey   = "ephemeral-disk"
-	podsKey   = "maxPods"
-	labelsKey = "labels"
-	taintsKey = "taints"
+	cpuAnnotation    = "capacity.cluster-autoscaler.kubernetes.io/cpu"
+	memoryAnnotation = "capacity.cluster-autoscaler.kubernetes.io/memory"
+	diskAnnotation   = "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk"
+	podsAnnotation   = "capacity.cluster-autoscaler.kubernetes.io/maxPods"
+	labelsAnnotation = "capacity.cluster-autoscaler.kubernetes.io/labels"
+	taintsAnnotation = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
 // resources are those that are learned from Nodes. Devices are not: their plugins report them later than the Node is ready.
 var resources = map[string]corev1.ResourceName{
-	cpuKey: corev1.ResourceCPU, memoryKey: corev1.ResourceMemory, diskKey: corev1.ResourceEphemeralStorage, podsKey: corev1.ResourcePods,
+	cpuAnnotation: corev1.ResourceCPU, memoryAnnotation: corev1.ResourceMemory,
+	diskAnnotation: corev1.ResourceEphemeralStorage, podsAnnotation: corev1.ResourcePods,
 }
 
 // usable returns the least that Pods can use of each of the Nodes. It is what is allocatable, since the autoscaler has no other number

@@ -17,6 +17,35 @@ import (
 // have none below them, with [] for lists. What is below one of the fields to skip is left out, and so is that field.
 func Fields(t testing.TB, definition, below string, skip ...string) []string {
 	t.Helper()
+	fields := leaves("", top(t, definition, below))
+	return slices.DeleteFunc(fields, func(field string) bool {
+		return slices.ContainsFunc(skip, func(s string) bool {
+			return field == s || strings.HasPrefix(field, s+".") || strings.HasPrefix(field, s+"[]")
+		})
+	})
+}
+
+// Schemas are the schemas of all fields below one of a kind's top level by their paths.
+func Schemas(t testing.TB, definition, below string) map[string]apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	found := map[string]apiextensionsv1.JSONSchemaProps{}
+	collect(found, "", top(t, definition, below))
+	return found
+}
+
+func collect(found map[string]apiextensionsv1.JSONSchemaProps, path string, schema apiextensionsv1.JSONSchemaProps) {
+	found[path] = schema
+	if schema.Items != nil && schema.Items.Schema != nil && schema.Items.Schema.Type == "object" {
+		path, schema = path+"[]", *schema.Items.Schema
+	}
+	for name, field := range schema.Properties {
+		collect(found, strings.TrimPrefix(path+"."+name, "."), field)
+	}
+}
+
+// top is the schema of one of a kind's top level, in the version that is stored.
+func top(t testing.TB, definition, below string) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), filepath.FromSlash(definition)))
 	if err != nil {
 		t.Fatalf("Reading a definition: %v", err)
@@ -27,16 +56,11 @@ func Fields(t testing.TB, definition, below string, skip ...string) []string {
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Storage {
-			fields := leaves("", version.Schema.OpenAPIV3Schema.Properties[below])
-			return slices.DeleteFunc(fields, func(field string) bool {
-				return slices.ContainsFunc(skip, func(s string) bool {
-					return field == s || strings.HasPrefix(field, s+".") || strings.HasPrefix(field, s+"[]")
-				})
-			})
+			return version.Schema.OpenAPIV3Schema.Properties[below]
 		}
 	}
 	t.Fatalf("%s has no stored version", definition)
-	return nil
+	return apiextensionsv1.JSONSchemaProps{}
 }
 
 func leaves(path string, schema apiextensionsv1.JSONSchemaProps) (found []string) {
