@@ -44,12 +44,16 @@ func TestExplain_RemedyFitsTheLargestParts(t *testing.T) {
 		contains []string
 		lacks    []string
 	}{
-		"users with RSA keys":        {cloudConfig(20, rsa, 0, nil), []string{"user admin-", "18 more", "Ed25519"}, []string{"stage"}},
-		"users with short keys":      {cloudConfig(30, ed25519, 0, nil), []string{"user admin-", "users"}, []string{"stage", "Use Ed25519"}},
-		"files":                      {cloudConfig(2, rsa, 2, file), []string{"file /etc/file-0 (4", "user admin-1", "stage Managed"}, []string{"Ed25519", "0 more"}},
-		"certificates":               {cloudConfig(1, rsa, 6, certificate), []string{"/etc/file-0", "certificates"}, []string{"Ed25519", "stage"}},
-		"commands":                   {[]byte("#cloud-config\nruncmd: [" + noise(400) + "]\n"), []string{"runcmd (", "smaller"}, []string{"stage"}},
-		"a template":                 {append([]byte("## template: jinja\n"), cloudConfig(0, nil, 2, file)...), []string{"/etc/file-1"}, nil},
+		"users with RSA keys":   {cloudConfig(20, rsa, 0, nil), []string{"user admin-", "18 more", "Ed25519"}, []string{"stage"}},
+		"users with short keys": {cloudConfig(30, ed25519, 0, nil), []string{"user admin-", "users"}, []string{"stage", "Use Ed25519"}},
+		"files": {
+			cloudConfig(2, rsa, 2, file), []string{"file /etc/file-0 (4", "user admin-1", "stage Managed"}, []string{"Ed25519", "0 more"},
+		},
+		"certificates": {cloudConfig(1, rsa, 6, certificate), []string{"/etc/file-0", "certificates"}, []string{"Ed25519", "stage"}},
+		"commands":     {[]byte("#cloud-config\nruncmd: [" + noise(400) + "]\n"), []string{"runcmd (", "smaller"}, []string{"stage"}},
+		"a template": {
+			append([]byte("## template: jinja\n"), cloudConfig(0, nil, 2, file)...), []string{"/etc/file-1"}, nil,
+		},
 		"a script":                   {[]byte("#!/bin/sh\n" + noise(20)), []string{"Make it smaller"}, []string{"parts"}},
 		"entries of unexpected type": {[]byte("#cloud-config\nusers: [1, null, {x: y}]\nwrite_files: {a: b}\n"), []string{"user 2"}, nil},
 		"no YAML":                    {[]byte("#cloud-config\n\t{"), []string{"Make it smaller"}, []string{"parts"}},

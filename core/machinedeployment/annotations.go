@@ -28,8 +28,8 @@ const (
 	// RecreateAnnotation, with the value "true", has a rolling update remove all outdated Machines before it
 	// creates new ones, whatever maxSurge and maxUnavailable are.
 	RecreateAnnotation = "machinedeployment.millwright.dev/recreate"
-	// AutoscalerAnnotation records which annotations of the cluster autoscaler the controller has written, and what they are about. It is
-	// written and removed by the controller.
+	// AutoscalerAnnotation records which annotations of the cluster autoscaler the controller has written, and what they are
+	// about. It is written and removed by the controller.
 	AutoscalerAnnotation = "machinedeployment.millwright.dev/autoscaler"
 )
 

@@ -30,8 +30,8 @@ func nodeWith(memory string, taints ...corev1.Taint) *corev1.Node {
 func templateFrom(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	template := &unstructured.Unstructured{}
-	NewWithT(t).Expect(yaml.Unmarshal([]byte("kind: T\nmetadata: {name: t, generation: 1}\nspec: {template: {spec: "+text+"}}"), &template.Object)).
-		To(Succeed())
+	text = "kind: T\nmetadata: {name: t, generation: 1}\nspec: {template: {spec: " + text + "}}"
+	NewWithT(t).Expect(yaml.Unmarshal([]byte(text), &template.Object)).To(Succeed())
 	return template
 }
 
@@ -50,7 +50,8 @@ func TestNextRecord_NoNode_HasTaintsAndLabelsOfBootstrapTemplate(t *testing.T) {
 		want     map[string]string
 	}{
 		"CloudConfigTemplate": {templateFrom(t, cloudConfigSpec), map[string]string{
-			labelsAnnotation: "b=,example.com/pool=batch", taintsAnnotation: "example.com/dedicated=batch:NoSchedule,node.cilium.io/agent-not-ready:NoExecute",
+			labelsAnnotation: "b=,example.com/pool=batch",
+			taintsAnnotation: "example.com/dedicated=batch:NoSchedule,node.cilium.io/agent-not-ready:NoExecute",
 		}},
 		"KubeadmConfigTemplate": {templateFrom(t, `{joinConfiguration: {nodeRegistration: {taints: [{key: gpu, value: "1", effect: NoSchedule}],
 			kubeletExtraArgs: [{name: v, value: "2"}, {name: node-labels, value: "a=b,c=d=e"}]}}}`), map[string]string{
@@ -94,7 +95,8 @@ func TestReplaceRecord_AnnotationOfUser_Stays(t *testing.T) {
 	next := groupRecord{Templates: "t", Values: map[string]string{cpuAnnotation: "2", memoryAnnotation: "1Gi"}}
 	written := groupRecord{}.replace(user, next)
 	g.Expect(written).To(Equal(map[string]string{
-		cpuAnnotation: "3", memoryAnnotation: "1Gi", "other": "x", AutoscalerAnnotation: `{"templates":"t","values":{"` + memoryAnnotation + `":"1Gi"}}`,
+		cpuAnnotation: "3", memoryAnnotation: "1Gi", "other": "x",
+		AutoscalerAnnotation: `{"templates":"t","values":{"` + memoryAnnotation + `":"1Gi"}}`,
 	}))
 	record := recordOf(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: written}})
 	g.Expect(record.replace(written, next)).To(Equal(written), "nothing changes the second time")
@@ -107,8 +109,8 @@ func TestReplaceRecord_AnnotationOfUser_Stays(t *testing.T) {
 	g.Expect(recordOf(broken)).To(Equal(groupRecord{}))
 }
 
-// A group of zero Nodes has the taints and labels of its CloudConfigTemplate, learns the rest from its first Node, and keeps it. A deployment
-// without limits has none of it.
+// A group of zero Nodes has the taints and labels of its CloudConfigTemplate, learns the rest from its first Node, and keeps it.
+// A deployment without limits has none of it.
 func TestTellAutoscaler_Autoscaler1869_LearnsFromFirstNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -29,7 +29,8 @@ func TestEstimate_KarpenterAWS7060_IsNotMoreThanNodesHave(t *testing.T) {
 func TestEstimate_Autoscaler1869_HasEphemeralStorage(t *testing.T) {
 	g := NewWithT(t)
 	machine := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1"), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourceCPU: resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
 	}
 	estimated := estimate(machine)
 	g.Expect(estimated.Cpu().String()).To(Equal("2"))
