@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/doccheck"
@@ -21,6 +23,7 @@ import (
 // The API server accepts each whole object of a kind of ours on each page, with the rules of its definition and no unknown fields.
 func TestSamplesOfPages_AreAcceptedByTheAPIServer(t *testing.T) {
 	g := NewWithT(t)
+	ctrl.SetLogger(klog.Background())
 	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{
 		testenv.CoreCRDs, testenv.AWSCRDs, testenv.AzureCRDs, testenv.GCPCRDs, testenv.CloudConfigCRDs, testenv.ExampleCRDs,
 	}})
