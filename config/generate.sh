@@ -8,7 +8,7 @@ gen=$1
 
 # Seven seconds that every build would wait for. What it depends on and what it makes: a change of either runs it again.
 state() {
-  { echo "$gen"; sha256sum go.mod config/generate.sh
+  { echo "$gen"; sha256sum go.mod config/generate.sh bootstrap/cloudconfig/kubeletrules/featuregates.txt
     find core providers bootstrap contracts test/clouds/example -name '*.go' ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum
     cat contracts/*/README.md
     find config/core/crd/generated config/*/rbac config/*/*/rbac config/*/*/crd test/clouds/example/provider/config -type f -print0 |
@@ -46,6 +46,10 @@ done
 "$gen" object rbac:roleName=millwright-cloudconfig-system-manager crd:crdVersions=v1 \
   paths=./bootstrap/cloudconfig/... \
   output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac
+# What a kubelet accepts is a table, which Go types cannot express.
+go run -trimpath ./bootstrap/cloudconfig/kubeletrules/cmd/schema \
+  config/bootstrap/cloudconfig/crd/bootstrap.millwright.dev_cloudconfigs.yaml:spec.kubelet \
+  config/bootstrap/cloudconfig/crd/bootstrap.millwright.dev_cloudconfigtemplates.yaml:spec.template.spec.kubelet
 # The example of docs/guides/write-a-provider.md is installed by nobody, so its manifests are beside it.
 "$gen" object rbac:roleName=millwright-example-manager crd:crdVersions=v1 \
   paths=./test/clouds/example/provider/... paths=./providers/driver/... \

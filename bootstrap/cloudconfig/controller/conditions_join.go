@@ -96,7 +96,7 @@ func (j *joining) stage(s *scope) (reason, message string) {
 		return last, "The machine's certificate request was seen before this provider was started again, and is gone or not read yet"
 	}
 	return bootstrapv1.WaitingForMachineReason, fmt.Sprintf(
-		"The machine has not contacted the API server %s. Its console output shows whether it has booted, whether cloud-init has read the user data, and whether cloud-config-downloader reaches the API server at %s",
+		"The machine %s has not contacted the API server. Its console output shows whether it has booted, whether cloud-init has read the user data, and whether cloud-config-downloader reaches the API server at %s",
 		s.machine.Spec.ProviderID,
 		s.endpoint.server,
 	)

@@ -50,7 +50,7 @@ func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, outc
 		return nil, read
 	}
 	bundle, err := node.NewBundle(&s.Object.Spec, managed, node.KubeletOptions{
-		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.Object.Spec.Kubelet,
+		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.Object.Spec.Kubelet, Version: s.machine.Spec.Version,
 		ClusterDNS: clusterDNS(s.cluster), ClusterDomain: s.cluster.Spec.ClusterNetwork.ServiceDomain,
 	})
 	var label *node.InvalidLabelError

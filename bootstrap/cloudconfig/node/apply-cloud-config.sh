@@ -7,8 +7,11 @@
 # Environment: ROOT is a prefix of every path, empty on a real machine. systemctl is found in PATH.
 #
 # The bundle has a file "manifest" with a line for each thing:
-#   file <number> <mode> <unit that it belongs to, or -> <path>     its content is in files/<number>
+#   file <number> <mode> <units, or -> <path>                       its content is in files/<number>
 #   unit <name> <enabled: yes|no> <start|restart|stop> <own|image>  own: the unit file is in the bundle
+#
+# The units of a file are a list with commas: the one that it is a part of, and +name or ~name for others that are restarted or
+# reloaded when it changes.
 #
 # It may be cut off at any point and is then run again, or another bundle's in its place. "revision" is
 # taken away before the first change: it names what is applied, whole. What is to be restarted is noted
@@ -88,19 +91,47 @@ listed() {
   esac
 }
 
-# note remembers that unit $1 is to be restarted, over a power cut too. What was done with it is undone.
-note() {
-  [ "$1" != - ] || return 0
-  : >"$pending/$1" && rm -f "$finished/$1" && : >"$state/reload"
+# owner prints the unit that a file is a part of, of its list of units $1, or - for none.
+owner() {
+  case $1 in -* | +* | ~*) echo - ;; *) echo "${1%%,*}" ;; esac
 }
 
-# put writes file $1 with mode $2, which belongs to unit $3, to path $4, if that differs.
+# leaves says whether unit $1 came with a bundle and is not in this one: it is stopped.
+leaves() {
+  sed -n 's/^unit \([^ ]*\) .* own$/\1/p' "$state/known" | grep -qxF -e "$1" && ! listed "$bundle/manifest" unit "$1"
+}
+
+# note remembers that the units in list $1 are to be restarted or reloaded, and what systemd and the kernel are to read again when
+# path $2 changes, over a power cut too. What was done with a unit is undone.
+note() {
+  case $2 in
+  /etc/systemd/system/* | /run/systemd/system/* | /usr/lib/systemd/system/* | /lib/systemd/system/* | /usr/local/lib/systemd/system/* | /etc/fstab)
+    : >"$state/reload" || return 1
+    ;;
+  /etc/sysctl.d/* | /etc/sysctl.conf | /run/sysctl.d/* | /usr/lib/sysctl.d/* | /usr/local/lib/sysctl.d/*) : >"$state/sysctl" || return 1 ;;
+  esac
+  noted=$1,
+  while [ -n "$noted" ] && [ "$noted" != -, ]; do
+    unit_noted=${noted%%,*}
+    noted=${noted#*,}
+    case $unit_noted in
+    [+~]*) leaves "${unit_noted#?}" && continue ;;
+    esac
+    case $unit_noted in
+    ~*) [ -e "$pending/${unit_noted#?}" ] || echo reload >"$pending/${unit_noted#?}" || return 1 ;;
+    +*) : >"$pending/${unit_noted#?}" || return 1 ;;
+    *) : >"$pending/$unit_noted" && rm -f "$finished/$unit_noted" && : >"$state/reload" || return 1 ;;
+    esac
+  done
+}
+
+# put writes file $1 with mode $2, which units $3 are about, to path $4, if that differs; $5 is the path without ROOT.
 put() {
   [ ! -d "$4" ] || die "cannot write $4: it is a directory"
   if [ -f "$4" ] && [ "$(mode "$4")" = "$2" ] && [ "$(checksum "$4")" = "$(checksum "$1")" ]; then
     return 0
   fi
-  note "$3" && mkdir -p "${4%/*}" && (umask 077 && cat "$1" >"$4.cloud-config-new") &&
+  note "$3" "$5" && mkdir -p "${4%/*}" && (umask 077 && cat "$1" >"$4.cloud-config-new") &&
     chmod "$2" "$4.cloud-config-new" || return 1
   sync "$4.cloud-config-new" 2>/dev/null || sync
   mv -f "$4.cloud-config-new" "$4"
@@ -109,7 +140,7 @@ put() {
 write_files() {
   while read -r kind number mode unit path; do
     [ "$kind" = file ] || continue
-    put "$bundle/files/$number" "$mode" "$unit" "$ROOT$path" || die "could not write $path"
+    put "$bundle/files/$number" "$mode" "$unit" "$ROOT$path" "$path" || die "could not write $path"
   done <"$bundle/manifest"
 }
 
@@ -137,16 +168,18 @@ remove_units() {
 }
 
 remove_files() {
-  while read -r kind _ _ unit path; do
+  while read -r kind _ _ units path; do
     [ "$kind" = file ] || continue
     listed "$bundle/manifest" file "$path" && continue
     rm -f "$ROOT$path.cloud-config-new"
+    unit=$(owner "$units")
     # A unit that could not be stopped keeps its files: without them it could not be disabled.
     [ "$unit" = - ] || listed "$bundle/manifest" unit "$unit" || is_marked "$unit" gone || continue
     [ -e "$ROOT$path" ] || continue
-    [ "$unit" = - ] || : >"$state/reload" || die "could not note the removal of $path"
-    if [ "$unit" != - ] && listed "$bundle/manifest" unit "$unit"; then
-      note "$unit"
+    if [ "$unit" = - ] || listed "$bundle/manifest" unit "$unit"; then
+      note "$units" "$path" || die "could not note the removal of $path"
+    else
+      : >"$state/reload" || die "could not note the removal of $path"
     fi
     rm -f "$ROOT$path" || die "could not remove $path"
   done <"$state/known"
@@ -159,6 +192,8 @@ command_unit() {
     is_marked "$@" && return 0
     # One that took too long is under way: to restart it would be to begin again.
     is_marked "$1" begun "$@" && { await_unit "$@"; return; }
+  elif [ -s "$pending/$1" ] && [ "$verb" != stop ]; then
+    verb=reload-or-restart
   elif [ "$verb" = start ]; then
     verb=restart
   fi
@@ -196,23 +231,40 @@ enable_unit() {
   esac
 }
 
-command_units() {
-  while read -r kind unit enable command owner; do
-    [ "$kind" = unit ] || continue
-    command_unit "$unit" "$enable" "$command" "$owner" || failed="$failed $unit"
-  done <"$bundle/manifest"
-  # What is left are units of the image that have lost their drop-ins.
+# command_others restarts or reloads the units of the image that have lost their drop-ins, or read a file that has changed. It comes
+# before the units of the manifest, hence before the kubelet.
+command_others() {
   for left in "$pending"/*; do
     [ -e "$left" ] || continue
     unit=${left##*/}
     listed "$bundle/manifest" unit "$unit" && continue
-    ctl restart "$unit"
+    verb=restart
+    [ ! -s "$left" ] || verb=reload-or-restart
+    ctl "$verb" "$unit"
     case $? in
     0 | 124) rm -f "$left" ;;
     *) failed="$failed $unit" ;;
     esac
   done
+}
+
+command_units() {
+  while read -r kind unit enable command owner; do
+    [ "$kind" = unit ] || continue
+    command_unit "$unit" "$enable" "$command" "$owner" || failed="$failed $unit"
+  done <"$bundle/manifest"
   [ -z "$failed" ] || die "these units failed, or are not done yet:$failed"
+}
+
+# set_kernel_parameters reads the files of sysctl. A key that needs a module fails until the module is loaded.
+set_kernel_parameters() {
+  [ -e "$state/sysctl" ] || return 0
+  if timeout 60 sysctl --system >"$state/sysctl.log" 2>&1; then
+    rm -f "$state/sysctl" "$state/sysctl.log"
+    return
+  fi
+  printf 'cloud-config-downloader: sysctl --system failed: %s\n' "$(grep -v '^[*]' "$state/sysctl.log" | tail -n 1)"
+  failed="$failed sysctl"
 }
 
 # adopt takes over from a version of this program that noted nothing of units but by the manifest.
@@ -241,6 +293,8 @@ if [ -e "$state/reload" ]; then
   ctl daemon-reload || die "systemd could not reload its units"
   rm -f "$state/reload"
 fi
+command_others
+set_kernel_parameters
 command_units
 cp "$bundle/manifest" "$state/manifest.new" && mv -f "$state/manifest.new" "$state/manifest" || exit 1
 cp "$bundle/manifest" "$state/known.new" && mv -f "$state/known.new" "$state/known" || exit 1

@@ -21,14 +21,24 @@ const MaxPayload = 900 << 10
 
 // File is a file of a bundle.
 type File struct {
-	// Path is absolute and has no spaces.
+	// Path is absolute, has no line breaks, and does not end in a space.
 	Path string
 	// Mode is octal with four digits.
 	Mode string
-	// Unit is the unit to restart when the file changes; empty for none.
+	// Unit is the unit that the file is a part of, to restart when the file changes; empty for none.
 	Unit string
+	// Readers are further units to restart or reload when the file changes.
+	Readers []Reader
 	// Content is as it will be on disk.
 	Content []byte
+}
+
+// Reader is a unit that reads a file which is not a part of it.
+type Reader struct {
+	// Unit is its name.
+	Unit string
+	// Reload means that a reload is enough.
+	Reload bool
 }
 
 // Unit is a systemd unit of a bundle. Its unit file and drop-ins are among the bundle's files.
@@ -63,9 +73,20 @@ type Payload struct {
 func (b *Bundle) Manifest() string {
 	var out strings.Builder
 	for i, f := range b.Files {
-		unit := f.Unit
-		if unit == "" {
-			unit = "-"
+		var units []string
+		if f.Unit != "" {
+			units = append(units, f.Unit)
+		}
+		for _, r := range f.Readers {
+			mark := "+"
+			if r.Reload {
+				mark = "~"
+			}
+			units = append(units, mark+r.Unit)
+		}
+		unit := "-"
+		if len(units) > 0 {
+			unit = strings.Join(units, ",")
 		}
 		fmt.Fprintf(&out, "file %d %s %s %s\n", i, f.Mode, unit, f.Path)
 	}

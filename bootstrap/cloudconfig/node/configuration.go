@@ -1,12 +1,19 @@
 package node
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
+
+// maxFile is the size of a file that is still decompressed, in bytes. A bundle has room for less of what cannot be compressed.
+const maxFile = 4 << 20
 
 // Content yields the content of a file whose source is a Secret.
 type Content func(bootstrapv1.SecretKeyReference) ([]byte, error)
@@ -24,7 +31,7 @@ func Files(spec *bootstrapv1.CloudConfigSpec, atBoot bool, content Content) ([]F
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, File{Path: f.Path, Mode: f.Mode(), Content: data})
+		out = append(out, File{Path: f.Path, Mode: f.Mode(), Readers: readers(f), Content: data})
 	}
 	return out, nil
 }
@@ -40,14 +47,33 @@ func read(f *bootstrapv1.File, content Content) ([]byte, error) {
 	case f.Content != nil:
 		data = []byte(*f.Content)
 	}
-	if f.Encoding != bootstrapv1.FileEncodingBase64 {
-		return data, nil
+	if f.Encoding == bootstrapv1.FileEncodingBase64 || f.Encoding == bootstrapv1.FileEncodingGzipBase64 {
+		decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(data)), ""))
+		if err != nil {
+			return nil, &InvalidContentError{Path: f.Path, Message: "is not valid base64"}
+		}
+		data = decoded
 	}
-	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(data)), ""))
+	if f.Encoding == bootstrapv1.FileEncodingGzip || f.Encoding == bootstrapv1.FileEncodingGzipBase64 {
+		return decompress(f.Path, data)
+	}
+	return data, nil
+}
+
+// decompress returns what gzip has compressed. A few kilobytes can become gigabytes, so it stops at maxFile.
+func decompress(path string, data []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return nil, &InvalidContentError{Path: f.Path}
+		return nil, &InvalidContentError{Path: path, Message: "is not compressed by gzip"}
 	}
-	return decoded, nil
+	out, err := io.ReadAll(io.LimitReader(reader, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, &InvalidContentError{Path: path, Message: "is compressed by gzip, and damaged or cut short"}
+	case len(out) > maxFile:
+		return nil, &InvalidContentError{Path: path, Message: fmt.Sprintf("has more than %d bytes after decompression", maxFile)}
+	}
+	return out, nil
 }
 
 // InvalidContentError means that a file's content is not what its encoding requires. It does not repeat
@@ -55,11 +81,13 @@ func read(f *bootstrapv1.File, content Content) ([]byte, error) {
 type InvalidContentError struct {
 	// Path of the file.
 	Path string
+	// Message is what is wrong.
+	Message string
 }
 
 // Error implements error.
 func (e *InvalidContentError) Error() string {
-	return fmt.Sprintf("the content of file %s is not valid base64", e.Path)
+	return fmt.Sprintf("the content of file %s %s", e.Path, e.Message)
 }
 
 // NewBundle puts together what a machine downloads: the managed files, the units with their drop-ins,
@@ -75,31 +103,27 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 	}
 	bundle := &Bundle{Files: append([]File{}, managed...)}
 	last := Unit{Name: KubeletUnit, Enable: true, Command: string(bootstrapv1.UnitCommandStart), Own: true}
+	masked := false
 	for i := range spec.Units {
 		u := &spec.Units[i]
-		for _, dropIn := range u.DropIns {
-			bundle.Files = append(bundle.Files, File{
-				Path: unitDirectory + "/" + u.Name + ".d/" + dropIn.Name, Mode: bootstrapv1.DefaultPermissions,
-				Unit: u.Name, Content: []byte(dropIn.Content),
-			})
-		}
-		unit := Unit{Name: u.Name, Enable: u.Enabled(), Command: string(u.CommandOrDefault()), Own: u.Content != ""}
+		bundle.Files = append(bundle.Files, unitFiles(spec, u)...)
 		if u.Name == KubeletUnit {
-			last.Enable, last.Command = unit.Enable, unit.Command
-			continue
-		}
-		if u.Content != "" {
-			bundle.Files = append(bundle.Files, File{
-				Path: unitDirectory + "/" + u.Name, Mode: bootstrapv1.DefaultPermissions, Unit: u.Name, Content: []byte(u.Content),
+			last.Enable, last.Command = u.Enabled(), string(u.CommandOrDefault())
+			masked = slices.ContainsFunc(u.DropIns, func(d bootstrapv1.DropIn) bool { return d.Name == kubeadmDropIn })
+		} else if !isTemplate(u.Name) {
+			bundle.Units = append(bundle.Units, Unit{
+				Name: u.Name, Enable: u.Enabled(), Command: string(u.CommandOrDefault()), Own: u.Content != "" || templateOf(spec, u.Name) != nil,
 			})
 		}
-		bundle.Units = append(bundle.Units, unit)
 	}
-	bundle.Files = append(bundle.Files, File{
-		Path: kubeletConfigFile, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: config,
-	}, File{
-		Path: unitDirectory + "/" + KubeletUnit, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: KubeletUnitFile(kubelet),
-	})
+	ofKubelet := func(path string, content []byte) File {
+		return File{Path: path, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: content}
+	}
+	if !masked {
+		bundle.Files = append(bundle.Files, ofKubelet(unitDirectory+"/"+KubeletUnit+".d/"+kubeadmDropIn, []byte("# This masks the file of kubeadm's packages.\n")))
+	}
+	bundle.Files = append(bundle.Files, ofKubelet(kubeletScript, []byte(compact(kubeletUnitScript))), ofKubelet(kubeletConfigFile, config),
+		ofKubelet(unitDirectory+"/"+KubeletUnit, KubeletUnitFile(kubelet)))
 	bundle.Units = append(bundle.Units, last)
 	return bundle, nil
 }

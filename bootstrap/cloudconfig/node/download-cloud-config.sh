@@ -106,7 +106,7 @@ fetch() {
 
 complain() {
   case $status in
-  000) say "awaits the API server at $here: $(tail -n 1 "$downloads/error")" ;;
+  000) say "awaits the API server at $here: $(sed -n '/^curl:/{p;q;}' "$downloads/error")" ;;
   full) say "cannot write to $downloads: $(df -P "$downloads" 2>/dev/null | tail -n 1)" ;;
   large) say "refuses an answer of $here that is too large" ;;
   401) say "awaits a valid credential: $here does not know the one of this machine; its bootstrap token may have expired" ;;

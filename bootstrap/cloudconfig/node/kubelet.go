@@ -14,6 +14,8 @@ import (
 // KubeletOptions is what the kubelet's unit depends on. Nothing volatile may be among it: a change of
 // the unit restarts the kubelet.
 type KubeletOptions struct {
+	// Version is the Machine's Kubernetes version; empty when it is not known.
+	Version string
 	// NodeName is the name that the Node will have.
 	NodeName string
 	// ProviderID is the Machine's; the Node is linked to the Machine by it.
@@ -55,23 +57,32 @@ func KubeletUnitFile(o KubeletOptions) []byte {
 	return fmt.Appendf(nil, `[Unit]
 Description=Kubernetes kubelet
 Wants=network-online.target
-After=network-online.target
+After=network-online.target containerd.service
 StartLimitIntervalSec=0
 
 [Service]
-ExecStart=%s
+ExecStartPre=/bin/sh %[1]s prepare
+ExecStart=%[2]s
+ExecStopPost=/bin/sh %[1]s stopped
 Restart=always
 RestartSec=2
 
 [Install]
 WantedBy=multi-user.target
-`, command)
+`, kubeletScript, command)
 }
 
+// taints renders the taints, each key and effect once: with two of them a kubelet does not start.
 func taints(extra []bootstrapv1.Taint) string {
-	all := []string{clusterv1.NodeUninitializedTaint.Key + "=:" + string(clusterv1.NodeUninitializedTaint.Effect)}
-	for _, taint := range extra {
-		all = append(all, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+	key := func(t bootstrapv1.Taint) string { return t.Key + ":" + string(t.Effect) }
+	uninitialized := bootstrapv1.Taint{Key: clusterv1.NodeUninitializedTaint.Key, Effect: clusterv1.NodeUninitializedTaint.Effect}
+	known := map[string]bool{}
+	var all []string
+	for _, taint := range append([]bootstrapv1.Taint{uninitialized}, extra...) {
+		if !known[key(taint)] {
+			known[key(taint)] = true
+			all = append(all, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+		}
 	}
 	return strings.Join(all, ",")
 }

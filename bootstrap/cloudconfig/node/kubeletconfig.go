@@ -3,8 +3,6 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -12,36 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/kubeletrules"
 )
 
 // kubeletAuthority is the file that the downloader keeps the target cluster's authority in. The kubelet takes a relative path
 // from the directory of its configuration.
 const kubeletAuthority = "ca.crt"
-
-// setting is one field of the kubelet's configuration.
-type setting struct {
-	path  string
-	value any
-}
-
-// guarded are the settings that spec.kubelet.config may repeat but not change: without them anyone who reaches port 10250 or
-// 10255 of a machine reads its pods, or runs commands in them.
-var guarded = []setting{
-	{"apiVersion", kubeletv1beta1.SchemeGroupVersion.String()},
-	{"kind", "KubeletConfiguration"},
-	{"authentication.anonymous.enabled", false},
-	{"authentication.webhook.enabled", true},
-	{"authorization.mode", string(kubeletv1beta1.KubeletAuthorizationModeWebhook)},
-	{"readOnlyPort", float64(0)},
-	{"rotateCertificates", true},
-	{"serverTLSBootstrap", true},
-}
-
-// guardedArgs are the flags that would win over the settings above, and --config-dir, whose files would.
-var guardedArgs = []string{
-	"config", "config-dir", "anonymous-auth", "authentication-token-webhook", "authorization-mode", "client-ca-file", "read-only-port",
-	"rotate-certificates", "rotate-server-certificates",
-}
 
 // InvalidKubeletConfigError means that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everyone.
 type InvalidKubeletConfigError struct {
@@ -65,11 +39,9 @@ func (e *InvalidKubeletConfigError) Error() string {
 // Fields that this program does not know pass: they may be of another version of the kubelet.
 func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 	for _, arg := range o.Spec.ExtraArgs {
-		if slices.Contains(guardedArgs, arg.Name) {
-			return nil, &InvalidKubeletConfigError{
-				Field:   "--" + arg.Name,
-				Message: "cannot be given: the controller sets it in the kubelet's configuration",
-			}
+		// An object may be older than the rule of the CRD.
+		if remedy, ok := kubeletrules.OwnedFlag(arg.Name); ok {
+			return nil, &InvalidKubeletConfigError{Field: "--" + arg.Name, Message: "cannot be given: " + remedy}
 		}
 	}
 	config := kubeletDefaults(o)
@@ -78,16 +50,13 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 		return nil, err
 	}
 	lay(config, given)
-	for _, s := range guarded {
-		if key := lookalike(config, s.path); key != "" {
-			return nil, &InvalidKubeletConfigError{Field: key, Message: "is written otherwise by a kubelet: see " + s.path}
+	for _, f := range kubeletrules.Fields() {
+		if err := checkField(config, f); err != nil {
+			return nil, err
 		}
-		if value, ok := lookup(config, s.path); !ok || !reflect.DeepEqual(value, s.value) {
-			return nil, &InvalidKubeletConfigError{
-				Field:   s.path,
-				Message: fmt.Sprintf("must be %v: access to the kubelet without authentication is not allowed", s.value),
-			}
-		}
+	}
+	if problem := kubeletrules.Check(config, o.Version); problem != nil {
+		return nil, &InvalidKubeletConfigError{Field: problem.Field, Message: problem.Message}
 	}
 	if file, ok := lookup(config, "authentication.x509.clientCAFile"); !ok || file == "" {
 		return nil, &InvalidKubeletConfigError{Field: "authentication.x509.clientCAFile", Message: "must name a file"}
@@ -104,11 +73,31 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 	return body, nil
 }
 
+// checkField holds what the configuration has in a field to the only value that is allowed, or to none.
+func checkField(config map[string]any, f kubeletrules.Field) error {
+	value, given := lookup(config, f.Path)
+	switch {
+	case f.Refused != "" && given:
+		return &InvalidKubeletConfigError{Field: f.Path, Message: "cannot be set: " + f.Refused}
+	case f.Fixed == nil:
+		return nil
+	}
+	if key := lookalike(config, f.Path); key != "" {
+		return &InvalidKubeletConfigError{Field: key, Message: "is written otherwise by a kubelet: see " + f.Path}
+	}
+	if (given || f.Preset) && value != f.Fixed {
+		return &InvalidKubeletConfigError{Field: f.Path, Message: fmt.Sprintf("must be %v: %s", f.Fixed, f.Why)}
+	}
+	return nil
+}
+
 func kubeletDefaults(o KubeletOptions) map[string]any {
-	config := map[string]any{"cgroupDriver": "systemd"}
+	config := map[string]any{"cgroupDriver": "systemd", "resolvConf": kubeletResolvConf}
 	set(config, "authentication.x509.clientCAFile", kubeletAuthority)
-	for _, s := range guarded {
-		set(config, s.path, s.value)
+	for _, f := range kubeletrules.Fields() {
+		if f.Preset {
+			set(config, f.Path, f.Fixed)
+		}
 	}
 	if o.ClusterDomain != "" {
 		config["clusterDomain"] = o.ClusterDomain

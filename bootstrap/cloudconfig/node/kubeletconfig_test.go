@@ -41,6 +41,8 @@ func kubeletConfig(t *testing.T, o KubeletOptions) *kubeletv1beta1.KubeletConfig
 	return read
 }
 
+func rawConfig(config string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(config)} }
+
 func given(config string) bootstrapv1.KubeletSpec {
 	raw, err := yaml.YAMLToJSON([]byte(config))
 	if err != nil {
@@ -116,7 +118,8 @@ func TestAKubeletsSecurityIsNotWeakened(t *testing.T) {
 			t.Errorf("%s: %v, want an error about %s", config, err, field)
 		}
 	}
-	for _, arg := range guardedArgs {
+	for _, arg := range []string{"config", "config-dir", "anonymous-auth", "authentication-token-webhook", "authorization-mode",
+		"client-ca-file", "read-only-port", "rotate-certificates", "rotate-server-certificates", "provider-id", "register-node"} {
 		_, err := NewBundle(
 			&bootstrapv1.CloudConfigSpec{},
 			nil,

@@ -73,8 +73,10 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	for _, name := range Programs {
 		m.realProgram(name)
 	}
-	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"
+	m.program("systemctl", `printf '%s\n' "$*" >> "$ROOT/systemctl.log"
 ! grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null`)
+	m.program("sysctl", `echo "sysctl $*" >> "$ROOT/systemctl.log"
+[ ! -e "$ROOT/no-sysctl" ]`)
 	// The real one would have a group of processes of its own, which survives when the power is cut.
 	m.program("timeout", `shift; exec "$@"`)
 	// The disk of a test never loses power.

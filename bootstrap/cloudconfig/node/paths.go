@@ -8,6 +8,12 @@ const (
 	unitDirectory       = "/etc/systemd/system"
 	// kubeletConfigFile is beside ca.crt, which it refers to.
 	kubeletConfigFile = "/var/lib/kubelet/config.yaml"
+	// kubeletResolvConf is a link that kubelet.sh makes, to the file that names real servers on this machine.
+	kubeletResolvConf = "/var/lib/kubelet/resolv.conf"
+	// kubeletScript is kubelet.sh.
+	kubeletScript = downloaderDirectory + "/kubelet.sh"
+	// kubeadmDropIn is where kubeadm's packages and images have a drop-in that replaces the command of the kubelet's unit.
+	kubeadmDropIn = "10-kubeadm.conf"
 
 	// DownloaderUnit is the unit that keeps the downloader running.
 	DownloaderUnit = "cloud-config-downloader.service"

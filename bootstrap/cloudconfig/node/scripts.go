@@ -10,6 +10,8 @@ var (
 	downloadScript string
 	//go:embed apply-cloud-config.sh
 	applyScript string
+	//go:embed kubelet.sh
+	kubeletUnitScript string
 	//go:embed cloud-config-downloader.service
 	downloaderUnitFile string
 )

@@ -84,7 +84,7 @@ func UserData(o UserDataOptions) ([]byte, error) {
 		config.Users = append(config.Users, "default")
 	}
 	for _, u := range o.Users {
-		config.Users = append(config.Users, user{Name: u.Name, Groups: u.Groups, Sudo: u.Sudo, SSHAuthorizedKeys: u.SSHAuthorizedKeys})
+		config.Users = append(config.Users, user{Name: u.Name, Groups: u.Groups, Sudo: u.Sudo, SSHAuthorizedKeys: u.AuthorizedKeys()})
 	}
 	body, err := yaml.Marshal(config)
 	if err != nil {

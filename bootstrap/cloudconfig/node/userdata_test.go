@@ -115,8 +115,10 @@ func TestBundle(t *testing.T) {
 	g.Expect(bundle.Manifest()).To(Equal(`file 0 0600 - /etc/a
 file 1 0644 kubelet.service /etc/systemd/system/kubelet.service.d/10.conf
 file 2 0644 own.service /etc/systemd/system/own.service
-file 3 0644 kubelet.service /var/lib/kubelet/config.yaml
-file 4 0644 kubelet.service /etc/systemd/system/kubelet.service
+file 3 0644 kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf
+file 4 0644 kubelet.service /var/lib/cloud-config-downloader/kubelet.sh
+file 5 0644 kubelet.service /var/lib/kubelet/config.yaml
+file 6 0644 kubelet.service /etc/systemd/system/kubelet.service
 unit own.service yes restart own
 unit image.service yes start image
 unit kubelet.service yes start own

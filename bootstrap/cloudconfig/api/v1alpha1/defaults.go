@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -47,12 +50,26 @@ func (u *Unit) CommandOrDefault() UnitCommand {
 	return u.Command
 }
 
-// Mode returns the octal mode of the file, with its default.
+// Mode returns the octal mode of the file with four digits, with its default.
 func (f *File) Mode() string {
-	if f.Permissions == "" {
+	mode, err := strconv.ParseUint(strings.TrimPrefix(f.Permissions, "0o"), 8, 12)
+	if err != nil {
 		return DefaultPermissions
 	}
-	return f.Permissions
+	return fmt.Sprintf("%04o", mode)
+}
+
+// AuthorizedKeys returns the user's keys, one in a line, without empty lines.
+func (u *User) AuthorizedKeys() []string {
+	var out []string
+	for _, text := range u.SSHAuthorizedKeys {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }
 
 // AtBoot reports whether the file is part of the user data.

@@ -14,34 +14,42 @@ const (
 )
 
 // FileEncoding is how content is written down.
-// +kubebuilder:validation:Enum=base64
+// +kubebuilder:validation:Enum=base64;gzip;gzip+base64
 type FileEncoding string
 
-// FileEncodingBase64 content is base64 (RFC 4648, with padding; line breaks are ignored).
-const FileEncodingBase64 FileEncoding = "base64"
+const (
+	// FileEncodingBase64 content is base64 (RFC 4648, with padding; line breaks are ignored).
+	FileEncodingBase64 FileEncoding = "base64"
+	// FileEncodingGzip content is compressed by gzip. Only a Secret can hold it: content is text.
+	FileEncodingGzip FileEncoding = "gzip"
+	// FileEncodingGzipBase64 content is compressed by gzip, and the result is base64.
+	FileEncodingGzipBase64 FileEncoding = "gzip+base64"
+)
 
 // File is a file on the machine's disk, owned by root.
 // +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="exactly one of content and contentFrom must be set"
 // +kubebuilder:validation:XValidation:rule="!self.path.startsWith('/etc/systemd/system/cloud-config-downloader.service.d/') || (has(self.stage) && self.stage == 'Boot')",message="a drop-in of the downloader's own unit must have stage Boot"
+// +kubebuilder:validation:XValidation:rule="!has(self.encoding) || self.encoding != 'gzip' || !has(self.content)",fieldPath=".encoding",message="gzip is no text: use gzip+base64, or contentFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.units) || size(self.units) == 0 || !has(self.stage) || self.stage == 'Managed'",fieldPath=".units",message="a file of stage Boot never changes: use stage Managed"
 type File struct {
-	// path is absolute, without "..", of letters, digits and ._@:+- between slashes.
+	// path is absolute, without "..". It may have spaces between, and every other character but control characters.
 	// +required
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9._@:+-]+)+$`
+	// +kubebuilder:validation:Pattern=`^(/[^/\x00-\x1f\x7f]+)*/[^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f]$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service', '/var/lib/kubelet/config.yaml', '/var/lib/kubelet/ca.crt'])",message="the files of the downloader, the kubelet's unit and its configuration belong to the controller"
 	Path string `json:"path"`
 
-	// permissions are the octal mode of the file. Default 0644.
+	// permissions are the octal mode of the file, such as 0644, 644 or 4755. Default 0644.
 	// +optional
 	// +kubebuilder:default="0644"
-	// +kubebuilder:validation:MinLength=4
-	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^0[0-7]{3}$`
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=6
+	// +kubebuilder:validation:Pattern=`^(0o?)?[0-7]{3,4}$`
 	Permissions string `json:"permissions,omitempty"`
 
-	// encoding of the content; plain text when it is not set.
+	// encoding of the content, which is decoded before it is sent to the machine; plain text when it is not set.
 	// +optional
 	Encoding FileEncoding `json:"encoding,omitempty"`
 
@@ -59,6 +67,43 @@ type File struct {
 	// +optional
 	// +kubebuilder:default=Managed
 	Stage FileStage `json:"stage,omitempty"`
+
+	// units read the file, and are restarted or reloaded when it changes or leaves, each once however many of its files change, and
+	// before the kubelet. Without units containerd.service is restarted for /etc/containerd/config.toml and files in
+	// /etc/containerd/conf.d, and systemd-modules-load.service for files in /etc/modules-load.d.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Units []FileUnit `json:"units,omitempty"`
+}
+
+// FileUnitCommand is what is done with a unit when a file that it reads has changed.
+// +kubebuilder:validation:Enum=restart;reload
+type FileUnitCommand string
+
+const (
+	// FileUnitRestart restarts the unit, or starts it.
+	FileUnitRestart FileUnitCommand = "restart"
+	// FileUnitReload reloads the unit. A unit that cannot reload is restarted.
+	FileUnitReload FileUnitCommand = "reload"
+)
+
+// FileUnit is a unit that reads a file.
+// +kubebuilder:validation:XValidation:rule="self.name != 'cloud-config-downloader.service'",message="the unit of the downloader belongs to the controller"
+// +kubebuilder:validation:XValidation:rule="!self.name.contains('@.')",message="a template has nothing to restart: name its instances"
+type FileUnit struct {
+	// name of the unit with its suffix.
+	// +required
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`
+	Name string `json:"name"`
+
+	// command is restart or reload. Default restart.
+	// +optional
+	// +kubebuilder:default=restart
+	Command FileUnitCommand `json:"command,omitempty"`
 }
 
 // FileSourceLabel with the value "true" on a Secret allows that files of CloudConfigs of its namespace take their content from it.

@@ -9,8 +9,8 @@ import (
 // KubeletSpec configures the kubelet of a machine. The flags that bind the kubelet to its Machine
 // (names, credentials, provider ID) are set by the controller and cannot be given here.
 type KubeletSpec struct {
-	// extraArgs are further flags of the kubelet, in this order, without the leading dashes in the name.
-	// The same name may be given more than once where the kubelet takes a flag more than once.
+	// extraArgs are further flags of the kubelet, in this order, without the leading dashes in the name: those that have no field in
+	// KubeletConfiguration. A flag that has one would win over config, so it is refused, and the message names the field.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -18,28 +18,27 @@ type KubeletSpec struct {
 
 	// nodeLabels are labels that the Node has from its registration on. The kubelet may set only some
 	// labels of kubernetes.io and k8s.io itself (see the NodeRestriction admission plugin of
-	// Kubernetes); give roles and the like as labels of the Machine instead. A key that a kubelet
-	// would refuse is named by condition DataSecretAvailable, reason ContentInvalid, before the
-	// machine is launched; by NodeSecretSynced afterwards.
+	// Kubernetes); give roles and the like as labels of the Machine instead.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a key must be a name of at most 63 characters, with or without a DNS domain and a slash before it"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/') || k.matches('^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/') || k in ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'topology.kubernetes.io/zone', 'topology.kubernetes.io/region', 'beta.kubernetes.io/instance-type', 'beta.kubernetes.io/os', 'beta.kubernetes.io/arch', 'failure-domain.beta.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/region'])",message="a kubelet may not set this label of kubernetes.io or k8s.io; set it on the Machine"
 	NodeLabels map[string]LabelValue `json:"nodeLabels,omitempty"`
 
 	// taints are taints that the Node has from its registration on, beside
-	// node.cluster.x-k8s.io/uninitialized:NoSchedule, which every Node has until its Machine is linked.
+	// node.cluster.x-k8s.io/uninitialized:NoSchedule, which every Node has until its Machine is linked. Two with the same key and
+	// effect would keep the kubelet from starting.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
 	// +kubebuilder:validation:MaxItems=32
 	Taints []Taint `json:"taints,omitempty"`
 
-	// config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), laid over the one that the controller
-	// renders: objects are merged, lists and values replaced, null leaves what is there. The controller sets
-	// cgroupDriver: systemd, clusterDomain and clusterDNS by the Cluster's clusterNetwork, and
-	// authentication.x509.clientCAFile, all of which may be set otherwise here; and what keeps the kubelet from
-	// being open to everybody, which may not: authentication by webhook and not anonymous, authorization by
-	// webhook, no read-only port, rotation of both certificates. Another value for these, or a type that a
-	// kubelet cannot read, is named by condition NodeSecretSynced, reason ContentInvalid, and nothing of the
-	// change reaches the machine.
+	// config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), laid over the one that the controller renders: objects are
+	// merged, lists and values replaced. What a kubelet would refuse or ignore is refused here, with the remedy, and so is what
+	// would open it to everybody. What depends on the version of the kubelet, such as a feature gate that it does not know, is named
+	// by condition DataSecretAvailable, reason ContentInvalid, before the machine is launched; by NodeSecretSynced afterwards.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config *runtime.RawExtension `json:"config,omitempty"`
@@ -51,12 +50,13 @@ type KubeletSpec struct {
 type LabelValue string
 
 // Taint keeps pods that do not tolerate it away from the Node.
+// +kubebuilder:validation:XValidation:rule="self.key != 'node.cluster.x-k8s.io/uninitialized'",fieldPath=".key",message="every Node has this taint until its Machine is linked: leave it out"
 type Taint struct {
 	// key of the taint.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
 	Key string `json:"key"`
 
 	// value of the taint; empty when not set.
@@ -72,7 +72,6 @@ type Taint struct {
 }
 
 // Arg is a flag of a program.
-// +kubebuilder:validation:XValidation:rule="!(self.name in ['kubeconfig', 'bootstrap-kubeconfig', 'cert-dir', 'root-dir', 'hostname-override', 'provider-id', 'register-with-taints', 'node-labels', 'config', 'config-dir', 'anonymous-auth', 'authentication-token-webhook', 'authorization-mode', 'client-ca-file', 'read-only-port', 'rotate-certificates', 'rotate-server-certificates'])",message="this flag is set by the controller; labels, taints and configuration have fields of their own"
 type Arg struct {
 	// name of the flag without leading dashes.
 	// +required
@@ -105,11 +104,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.name != 'cloud-config-downloader.service'",message="the unit of the downloader belongs to the controller"
 // +kubebuilder:validation:XValidation:rule="self.name != 'kubelet.service' || !has(self.content)",message="the content of kubelet.service belongs to the controller; use dropIns or kubelet.extraArgs"
 type Unit struct {
-	// name of the unit with its suffix, for instance registry-mirror.service.
+	// name of the unit with its suffix, for instance registry-mirror.service or mnt-local\x2dssd.mount. A template such as
+	// proxy@.service is written and not started; list its instances, such as proxy@a.service, to start them.
 	// +required
 	// +kubebuilder:validation:MinLength=3
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|mount|automount|path|target|slice|swap)$`
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`
 	Name string `json:"name"`
 
 	// enable has the unit start at boot. Default true.
@@ -143,7 +143,7 @@ type DropIn struct {
 	// +required
 	// +kubebuilder:validation:MinLength=6
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.@-]+\.conf$`
+	// +kubebuilder:validation:Pattern=`^[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*\.conf$`
 	Name string `json:"name"`
 
 	// content of the fragment.
@@ -155,19 +155,21 @@ type DropIn struct {
 
 // User is a login on the machine, created by cloud-init at the first boot.
 type User struct {
-	// name of the login.
+	// name of the login: letters, digits and ._- as useradd accepts them.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_-]*$`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_]*[A-Za-z_][A-Za-z0-9_.-]*[$]?$`
 	Name string `json:"name"`
 
-	// sshAuthorizedKeys are public keys that may log in as the user.
+	// sshAuthorizedKeys are public keys or certificates that may log in as the user, as in a file authorized_keys: with or without
+	// options before, a comment behind, and a line break at the end.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:MaxLength=8192
+	// +kubebuilder:validation:items:Pattern=`(^|[\s",])(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+[ \t]+[A-Za-z0-9+/]+=*(\s|$)`
 	SSHAuthorizedKeys []string `json:"sshAuthorizedKeys,omitempty"`
 
 	// sudo is a rule of sudoers for the user, for instance "ALL=(ALL) NOPASSWD:ALL". None when not set.
@@ -182,7 +184,7 @@ type User struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=32
-	// +kubebuilder:validation:items:Pattern=`^[a-z_][a-z0-9_-]*$`
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_]*[A-Za-z_][A-Za-z0-9_.-]*[$]?$`
 	Groups []string `json:"groups,omitempty"`
 }
 

@@ -64,14 +64,40 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 }
 
 func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "check": // check <flags of a kubelet>
+			exit(check(context.Background(), os.Args[2:]))
+		case "flags":
+			exit(printFlags())
+		case "gates":
+			exit(printGates())
+		}
+	}
 	o := &options{labels: map[string]string{}}
 	fs := pflag.NewFlagSet("hollow-kubelet", pflag.ExitOnError)
 	o.addFlags(fs)
+	// A flag that the real kubelet has and this one does not is of no use here, and no mistake.
+	fs.ParseErrorsAllowlist.UnknownFlags = true
+	exitOnError(parse(os.Args[1:]))
 	_ = fs.Parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
 		klog.ErrorS(err, "The hollow kubelet failed")
+		os.Exit(1)
+	}
+}
+
+// exit ends the program with what the real kubelet would report.
+func exit(err error) {
+	exitOnError(err)
+	os.Exit(0)
+}
+
+func exitOnError(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
