@@ -4,7 +4,7 @@ package kubeletrules
 func resourceFields() []Field {
 	return []Field{
 		row("imageMinimumGCAge", duration), row("imageMaximumGCAge", duration),
-		between("imageGCHighThresholdPercent", 0, 100), between("imageGCLowThresholdPercent", 0, 100),
+		between("imageGCHighThresholdPercent", 1, 100), between("imageGCLowThresholdPercent", 0, 99),
 		row("kubeletCgroups", text), row("systemCgroups", text), row("cgroupRoot", text), row("cgroupsPerQOS", boolean),
 		oneOf("cgroupDriver", "systemd", "cgroupfs"),
 		oneOf("cpuManagerPolicy", "none", "static"),

@@ -44,6 +44,8 @@ var ownedFlags = map[string]string{
 	"experimental-allocatable-ignore-eviction":     "use spec.kubelet.config.evictionHard",
 	"log-text-info-buffer-size":                    "use spec.kubelet.config.logging.options.text.infoBufferSize",
 	"log-text-split-stream":                        "use spec.kubelet.config.logging.options.text.splitStream",
+	"log-json-info-buffer-size":                    "use spec.kubelet.config.logging.options.json.infoBufferSize",
+	"log-json-split-stream":                        "use spec.kubelet.config.logging.options.json.splitStream",
 	"logging-format":                               "use spec.kubelet.config.logging.format",
 	"authentication-token-webhook-cache-ttl":       "use spec.kubelet.config.authentication.webhook.cacheTTL",
 	"authorization-webhook-cache-authorized-ttl":   "use spec.kubelet.config.authorization.webhook.cacheAuthorizedTTL",

@@ -25,11 +25,22 @@ func gateStates() map[string][]string {
 	return out
 }
 
-func gateNames() []string {
+// GateNames returns the names of all feature gates of the table.
+func GateNames() []string {
 	var names []string
 	for line := range strings.Lines(featureGates) {
 		names = append(names, strings.Fields(line)[0])
 	}
 	slices.Sort(names)
 	return names
+}
+
+// GateState returns the state of a feature gate in a version of the kubelet, as the table writes it.
+func GateState(name, version string) string {
+	index, _ := indexOf(version)
+	row := gateStates()[name]
+	if index < 0 || len(row) <= index {
+		return "-"
+	}
+	return row[index]
 }

@@ -18,7 +18,7 @@ const (
 	somePattern    = `^[+]?(0*[1-9][0-9]*([.][0-9]*)?|0*[.]0*[1-9][0-9]*)` + unitPattern
 	boolPattern    = `^(1|t|T|TRUE|true|True|0|f|F|FALSE|false|False)$`
 	percentPattern = `^([0-9]{1,2}([.][0-9]+)?|100)%$`
-	reclaimPattern = `^(0*[1-9][0-9]*([.][0-9]*)?|0*[.]0*[1-9][0-9]*)%$|` + quantityPattern
+	reclaimPattern = `^(100|0*[1-9][0-9]?([.][0-9]+)?|0?[.]0*[1-9][0-9]*)%$|` + quantityPattern
 	// The bounds keep the API server's estimate of what the rules cost within its limit.
 	maxText, maxItems, maxNUMANodes = 256, 64, 32
 )
@@ -171,7 +171,7 @@ func (f Field) mapSchema() apiextensionsv1.JSONSchemaProps {
 	switch f.Type {
 	case gates:
 		value = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
-		keys, length = "["+quoted(gateNames())+"]", maxItems
+		keys, length = "["+quoted(GateNames())+"]", maxItems
 	case headers:
 		value = listOf(apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: ptr.To(int64(1024))})
 		keys = ""

@@ -101,13 +101,10 @@ leaves() {
   sed -n 's/^unit \([^ ]*\) .* own$/\1/p' "$state/known" | grep -qxF -e "$1" && ! listed "$bundle/manifest" unit "$1"
 }
 
-# note remembers that the units in list $1 are to be restarted or reloaded, and what systemd and the kernel are to read again when
-# path $2 changes, over a power cut too. What was done with a unit is undone.
+# note remembers, over a power cut too, what a change of path $2 has restarted, reloaded or read again: the units in list $1 too.
 note() {
   case $2 in
-  /etc/systemd/system/* | /run/systemd/system/* | /usr/lib/systemd/system/* | /lib/systemd/system/* | /usr/local/lib/systemd/system/* | /etc/fstab)
-    : >"$state/reload" || return 1
-    ;;
+  /etc/fstab | /etc/systemd/system/* | /usr/lib/systemd/system/* | /usr/local/lib/systemd/system/*) : >"$state/reload" || return 1 ;;
   /etc/sysctl.d/* | /etc/sysctl.conf | /run/sysctl.d/* | /usr/lib/sysctl.d/* | /usr/local/lib/sysctl.d/*) : >"$state/sysctl" || return 1 ;;
   esac
   noted=$1,
@@ -118,8 +115,8 @@ note() {
     [+~]*) leaves "${unit_noted#?}" && continue ;;
     esac
     case $unit_noted in
-    ~*) [ -e "$pending/${unit_noted#?}" ] || echo reload >"$pending/${unit_noted#?}" || return 1 ;;
-    +*) : >"$pending/${unit_noted#?}" || return 1 ;;
+    "~"*) [ -e "$pending/${unit_noted#?}" ] || echo reload >"$pending/${unit_noted#?}" || return 1 ;;
+    "+"*) : >"$pending/${unit_noted#?}" || return 1 ;;
     *) : >"$pending/$unit_noted" && rm -f "$finished/$unit_noted" && : >"$state/reload" || return 1 ;;
     esac
   done
@@ -231,8 +228,7 @@ enable_unit() {
   esac
 }
 
-# command_others restarts or reloads the units of the image that have lost their drop-ins, or read a file that has changed. It comes
-# before the units of the manifest, hence before the kubelet.
+# command_others is about units of the image that have lost their drop-ins, or read a changed file. It is before the kubelet.
 command_others() {
   for left in "$pending"/*; do
     [ -e "$left" ] || continue

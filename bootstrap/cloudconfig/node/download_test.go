@@ -271,3 +271,22 @@ func TestAReboot(t *testing.T) {
 		m.Expect(m.calls()).To(Equal([]string{"start a.service --no-block", "start kubelet.service --no-block"}))
 	})
 }
+
+// curl explains an error of TLS in five lines, of which the first one says what is wrong.
+func TestComplain_TLSError_SaysWhatCurlFound(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		m := newMachine(t, shell, newAPIServer(t))
+		m.program("curl", `cat >&2 <<'END'
+curl: (60) SSL: no alternative certificate subject name matches target host name 'api.example.com'
+More details here: https://curl.se/docs/sslcerts.html
+
+curl failed to verify the legitimacy of the server and therefore could not
+establish a secure connection to it. To learn more about this situation and
+how to fix it, please visit the web page mentioned above.
+END
+exit 60`)
+		m.Expect(m.poll()).To(BeFalse())
+		m.Expect(m.output).To(ContainSubstring("no alternative certificate subject name matches target host name 'api.example.com'"))
+		m.Expect(m.output).NotTo(ContainSubstring("web page"))
+	})
+}

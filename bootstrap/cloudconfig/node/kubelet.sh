@@ -35,7 +35,7 @@ prepare_kubelet() {
 }
 
 case ${1:-} in
-prepare) mkdir -p "$ROOT/var/lib/kubelet" && prepare_dns && prepare_kubelet ;;
+prepare) mkdir -p "$ROOT/var/lib/kubelet" "$ROOT/etc/kubernetes/manifests" && prepare_dns && prepare_kubelet ;;
 # The last words of a kubelet that has failed, for those who have nothing but the console.
 stopped)
   [ "${SERVICE_RESULT:-success}" = success ] ||

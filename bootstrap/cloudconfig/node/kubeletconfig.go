@@ -92,7 +92,7 @@ func checkField(config map[string]any, f kubeletrules.Field) error {
 }
 
 func kubeletDefaults(o KubeletOptions) map[string]any {
-	config := map[string]any{"cgroupDriver": "systemd", "resolvConf": kubeletResolvConf}
+	config := map[string]any{"cgroupDriver": "systemd", "resolvConf": kubeletResolvConf, "staticPodPath": staticPods}
 	set(config, "authentication.x509.clientCAFile", kubeletAuthority)
 	for _, f := range kubeletrules.Fields() {
 		if f.Preset {

@@ -10,6 +10,8 @@ const (
 	kubeletConfigFile = "/var/lib/kubelet/config.yaml"
 	// kubeletResolvConf is a link that kubelet.sh makes, to the file that names real servers on this machine.
 	kubeletResolvConf = "/var/lib/kubelet/resolv.conf"
+	// staticPods is kubeadm's directory of static Pods.
+	staticPods = "/etc/kubernetes/manifests"
 	// kubeletScript is kubelet.sh.
 	kubeletScript = downloaderDirectory + "/kubelet.sh"
 	// kubeadmDropIn is where kubeadm's packages and images have a drop-in that replaces the command of the kubelet's unit.

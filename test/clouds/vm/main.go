@@ -1,6 +1,6 @@
 // Command sim-machine is a simulated virtual machine: it boots by its instance metadata service, as
 // cloud-init does, into a private root directory, and runs services behind a systemctl of its own. By the
-// name that it is called by it is also that systemctl, and a curl for hosts that have none.
+// name that it is called by it is also that systemctl, a sysctl that changes nothing, and a curl for hosts that have none.
 package main
 
 import (
@@ -28,6 +28,8 @@ func main() {
 			fmt.Fprintln(os.Stderr, problem)
 		}
 		os.Exit(code)
+	case "sysctl":
+		return // The kernel is the host's: it keeps its parameters.
 	case "curl":
 		os.Exit(curl.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

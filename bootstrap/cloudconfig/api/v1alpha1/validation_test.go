@@ -1,7 +1,9 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -45,35 +47,58 @@ func TestValidation(t *testing.T) {
 		// refused is part of the message; empty when the spec is valid.
 		refused string
 	}{
-		"empty":                     {`{}`, ""},
-		"empty members":             {`{kubelet: {}, files: [], units: [], users: [], agent: {}, bootstrap: {}}`, ""},
-		"everything":                {everything, ""},
-		"a relative path":           {`{files: [{path: etc/a, content: x}]}`, "spec.files[0].path"},
-		"a path with dots":          {`{files: [{path: /etc/../a, content: x}]}`, "must not contain"},
-		"a path with a space":       {`{files: [{path: "/etc/a b", content: x}]}`, "spec.files[0].path"},
-		"a directory":               {`{files: [{path: /etc/, content: x}]}`, "spec.files[0].path"},
-		"the downloader's files":    {`{files: [{path: /var/lib/cloud-config-downloader/a, content: x}]}`, "belong to the controller"},
-		"the kubelet's unit":        {`{files: [{path: /etc/systemd/system/kubelet.service, content: x}]}`, "belong to the controller"},
-		"a downloader drop-in":      {`{files: [{path: /etc/systemd/system/cloud-config-downloader.service.d/a.conf, content: x}]}`, "stage Boot"},
-		"no content":                {`{files: [{path: /a}]}`, "exactly one"},
-		"two contents":              {`{files: [{path: /a, content: x, contentFrom: {secret: {name: s, key: k}}}]}`, "exactly one"},
-		"no such mode":              {`{files: [{path: /a, content: x, permissions: "rw"}]}`, "permissions"},
-		"two files of one path":     {`{files: [{path: /a, content: x}, {path: /a, content: z}]}`, "Duplicate value"},
-		"no such stage":             {`{files: [{path: /a, content: x, stage: Later}]}`, "stage"},
-		"a unit without suffix":     {`{units: [{name: a, content: x}]}`, "name"},
-		"a unit in a directory":     {`{units: [{name: ../a.service, content: x}]}`, "name"},
-		"the downloader's own unit": {`{units: [{name: cloud-config-downloader.service, enable: false}]}`, "belongs to the controller"},
-		"content of the kubelet":    {`{units: [{name: kubelet.service, content: x}]}`, "use dropIns"},
-		"a flag of the controller":  {`{kubelet: {extraArgs: [{name: provider-id, value: x}]}}`, "set by the controller"},
-		"a flag with a line break":  {`{kubelet: {extraArgs: [{name: v, value: "4\nExecStart=/bin/sh"}]}}`, "value"},
-		"a label's value":           {`{kubelet: {nodeLabels: {a: "b,c=d"}}}`, "nodeLabels"},
-		"a taint's effect":          {`{kubelet: {taints: [{key: a, effect: Never}]}}`, "effect"},
-		"a taint's key":             {`{kubelet: {taints: [{key: "a,b", effect: NoSchedule}]}}`, "key"},
-		"a short life":              {`{bootstrap: {tokenTTL: 30s}}`, "between 1m and 24h"},
-		"a long life":               {`{bootstrap: {tokenTTL: 25h}}`, "between 1m and 24h"},
-		"no such approver":          {`{bootstrap: {csrApproval: Nobody}}`, "csrApproval"},
-		"no pause":                  {`{agent: {pollIntervalSeconds: 0}}`, "pollIntervalSeconds"},
-		"a login":                   {`{users: [{name: "a b"}]}`, "name"},
+		"empty":                       {`{}`, ""},
+		"empty members":               {`{kubelet: {}, files: [], units: [], users: [], agent: {}, bootstrap: {}}`, ""},
+		"everything":                  {everything, ""},
+		"a relative path":             {`{files: [{path: etc/a, content: x}]}`, "spec.files[0].path"},
+		"a path with dots":            {`{files: [{path: /etc/../a, content: x}]}`, "must not contain"},
+		"a path that ends in a space": {`{files: [{path: "/etc/a ", content: x}]}`, "spec.files[0].path"},
+		"a path with a line break":    {`{files: [{path: "/etc/a\nb", content: x}]}`, "spec.files[0].path"},
+		"an empty element":            {`{files: [{path: /etc//a, content: x}]}`, "spec.files[0].path"},
+		"an element that is a dot":    {`{files: [{path: /etc/./a, content: x}]}`, "must not contain"},
+		"a mode with a 9":             {`{files: [{path: /a, content: x, permissions: "0944"}]}`, "permissions"},
+		"a mode as a number":          {`{files: [{path: /a, content: x, permissions: 420}]}`, "permissions"},
+		"a mode of two digits":        {`{files: [{path: /a, content: x, permissions: "64"}]}`, "permissions"},
+		"gzip as text":                {`{files: [{path: /a, content: x, encoding: gzip}]}`, "use gzip+base64"},
+		"no such encoding":            {`{files: [{path: /a, content: x, encoding: GzipBase64}]}`, "spec.files[0].encoding"},
+		"readers of a Boot file":      {`{files: [{path: /a, content: x, stage: Boot, units: [{name: a.service}]}]}`, "use stage Managed"},
+		"the downloader as reader":    {`{files: [{path: /a, content: x, units: [{name: cloud-config-downloader.service}]}]}`, "belongs to the controller"},
+		"a template as reader":        {`{files: [{path: /a, content: x, units: [{name: a@.service}]}]}`, "name its instances"},
+		"a reader without suffix":     {`{files: [{path: /a, content: x, units: [{name: a}]}]}`, "spec.files[0].units[0].name"},
+		"a reader that is stopped":    {`{files: [{path: /a, content: x, units: [{name: a.service, command: stop}]}]}`, "spec.files[0].units[0].command"},
+		"one reader twice":            {`{files: [{path: /a, content: x, units: [{name: a.service}, {name: a.service}]}]}`, "Duplicate value"},
+		"a unit with a space":         {`{units: [{name: "a b.service"}]}`, "name"},
+		"a unit with a slash":         {`{units: [{name: mnt/a.mount}]}`, "name"},
+		"no such suffix":              {`{units: [{name: a.conf}]}`, "name"},
+		"a hidden drop-in":            {`{units: [{name: a.service, dropIns: [{name: .a.conf, content: x}]}]}`, "dropIns"},
+		"a login of digits":           {`{users: [{name: "123"}]}`, "name"},
+		"a login with a colon":        {`{users: [{name: "a:b"}]}`, "name"},
+		"a login like an option":      {`{users: [{name: "-a"}]}`, "name"},
+		"a private key":               {`{users: [{name: a, sshAuthorizedKeys: ["-----BEGIN OPENSSH PRIVATE KEY-----"]}]}`, "sshAuthorizedKeys"},
+		"a path of a key":             {`{users: [{name: a, sshAuthorizedKeys: [/root/.ssh/id_rsa.pub]}]}`, "sshAuthorizedKeys"},
+		"a directory":                 {`{files: [{path: /etc/, content: x}]}`, "spec.files[0].path"},
+		"the downloader's files":      {`{files: [{path: /var/lib/cloud-config-downloader/a, content: x}]}`, "belong to the controller"},
+		"the kubelet's unit":          {`{files: [{path: /etc/systemd/system/kubelet.service, content: x}]}`, "belong to the controller"},
+		"a downloader drop-in":        {`{files: [{path: /etc/systemd/system/cloud-config-downloader.service.d/a.conf, content: x}]}`, "stage Boot"},
+		"no content":                  {`{files: [{path: /a}]}`, "exactly one"},
+		"two contents":                {`{files: [{path: /a, content: x, contentFrom: {secret: {name: s, key: k}}}]}`, "exactly one"},
+		"no such mode":                {`{files: [{path: /a, content: x, permissions: "rw"}]}`, "permissions"},
+		"two files of one path":       {`{files: [{path: /a, content: x}, {path: /a, content: z}]}`, "Duplicate value"},
+		"no such stage":               {`{files: [{path: /a, content: x, stage: Later}]}`, "stage"},
+		"a unit without suffix":       {`{units: [{name: a, content: x}]}`, "name"},
+		"a unit in a directory":       {`{units: [{name: ../a.service, content: x}]}`, "name"},
+		"the downloader's own unit":   {`{units: [{name: cloud-config-downloader.service, enable: false}]}`, "belongs to the controller"},
+		"content of the kubelet":      {`{units: [{name: kubelet.service, content: x}]}`, "use dropIns"},
+		"a flag of the controller":    {`{kubelet: {extraArgs: [{name: provider-id, value: x}]}}`, "the controller sets it"},
+		"a flag with a line break":    {`{kubelet: {extraArgs: [{name: v, value: "4\nExecStart=/bin/sh"}]}}`, "value"},
+		"a label's value":             {`{kubelet: {nodeLabels: {a: "b,c=d"}}}`, "nodeLabels"},
+		"a taint's effect":            {`{kubelet: {taints: [{key: a, effect: Never}]}}`, "effect"},
+		"a taint's key":               {`{kubelet: {taints: [{key: "a,b", effect: NoSchedule}]}}`, "key"},
+		"a short life":                {`{bootstrap: {tokenTTL: 30s}}`, "between 1m and 24h"},
+		"a long life":                 {`{bootstrap: {tokenTTL: 25h}}`, "between 1m and 24h"},
+		"no such approver":            {`{bootstrap: {csrApproval: Nobody}}`, "csrApproval"},
+		"no pause":                    {`{agent: {pollIntervalSeconds: 0}}`, "pollIntervalSeconds"},
+		"a login":                     {`{users: [{name: "a b"}]}`, "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -115,6 +140,52 @@ users:
 agent: {pollIntervalSeconds: 60}
 bootstrap: {tokenTTL: 1h, csrApproval: ControllerManager}
 `
+
+// Names, modes and keys are accepted as systemd, chmod, useradd and ssh-keygen have them (coreos/bugs #2569).
+func TestValidation_NamesOfTheSystem_AreAccepted(t *testing.T) {
+	c := newClient(t)
+	spec := map[string]any{}
+	list := func(key string, elements ...map[string]any) {
+		for _, element := range elements {
+			all, _ := spec[key].([]any)
+			spec[key] = append(all, element)
+		}
+	}
+	for _, name := range []string{
+		`mnt-local\x2dssd.mount`, "a.service", "a.socket", "a.device", "a.mount", "a.automount", "a.swap", "a.target", "a.path", "a.timer", "a.slice",
+		"a.scope", "proxy@.service", "proxy@b-1.service", `dev-disk-by\x2duuid-1.swap`, "dbus-org.freedesktop.x.service", "a:b_c@1:2.service",
+		"-.mount", strings.Repeat("a", 247) + ".service",
+	} {
+		list("units", map[string]any{"name": name, "dropIns": []any{map[string]any{"name": "10 a=b~.conf", "content": "x"}}})
+	}
+	for i, permissions := range []string{"644", "0644", "4755", "04755", "1777", "0o600", "000"} {
+		list("files", map[string]any{"path": fmt.Sprintf("/etc/%d", i), "content": "x", "permissions": permissions})
+	}
+	for _, path := range []string{"/etc/a b", "/etc/a=b", "/opt/~x~", "/etc/größe", `/etc/back\slash`, "/etc/..a", "/etc/...", "/a", "/etc/ x/y"} {
+		list("files", map[string]any{"path": path, "content": "x", "units": []any{
+			map[string]any{"name": `mnt-local\x2dssd.mount`}, map[string]any{"name": "a.service", "command": "reload"},
+		}})
+	}
+	rsa := "ssh-rsa AAAAB3NzaC1yc2E" + strings.Repeat("A", 1350) + "=="
+	for _, name := range []string{"jane.doe", "a", "_apt", "Jane", "svc-1", "0day", "machine$", strings.Repeat("a", 32)} {
+		list("users", map[string]any{"name": name, "groups": []any{"docker.users", "sudo"}, "sshAuthorizedKeys": []any{
+			rsa + " jane@example.com\n", `from="10.0.0.0/8",no-pty ` + rsa, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\r\n",
+			"ssh-rsa-cert-v01@openssh.com AAAA" + strings.Repeat("B", 4000) + " a", "ecdsa-sha2-nistp521 AAAA== b c", "sk-ssh-ed25519@openssh.com AAAA d",
+			"# two keys\n" + rsa + "\n" + rsa + "\n",
+		}})
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(bootstrapv1.GroupVersion.WithKind("CloudConfig"))
+	object.SetNamespace("default")
+	object.SetGenerateName("test-")
+	NewWithT(t).Expect(c.Create(t.Context(), object)).To(Succeed())
+}
+
+// A key may have a line break behind it, or be several.
+func TestAuthorizedKeys_LineBreaks_AreOneKeyALine(t *testing.T) {
+	user := &bootstrapv1.User{SSHAuthorizedKeys: []string{"ssh-rsa A\n", "ssh-rsa B c\r\n\nssh-rsa D", "  ssh-rsa E  "}}
+	NewWithT(t).Expect(user.AuthorizedKeys()).To(Equal([]string{"ssh-rsa A", "ssh-rsa B c", "ssh-rsa D", "ssh-rsa E"}))
+}
 
 func TestDefaults(t *testing.T) {
 	g := NewWithT(t)

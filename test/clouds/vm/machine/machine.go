@@ -68,6 +68,9 @@ func New(options Options) (*Machine, error) {
 			return nil, err
 		}
 	}
+	if err := m.installUnits(); err != nil {
+		return nil, err
+	}
 	return m, m.installCommands()
 }
 
@@ -77,9 +80,29 @@ func (m *Machine) Marker() string { return m.marker }
 // Root is the absolute path of the root directory.
 func (m *Machine) Root() string { return string(m.root) }
 
-// installCommands puts systemctl into the machine's PATH, and curl when the host has none.
+// installUnits writes the units that every image has, and that do nothing here.
+func (m *Machine) installUnits() error {
+	const containerd = "[Service]\nExecStart=/bin/sleep infinity\nRestart=always\n"
+	const oneshot = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
+	directory := m.root.Path("usr/lib/systemd/system")
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return errors.Wrap(err, "creating the directory of the image's units")
+	}
+	for name, content := range map[string]string{"containerd.service": containerd, "systemd-modules-load.service": oneshot} {
+		path := filepath.Join(directory, name)
+		if _, err := os.Lstat(path); err == nil {
+			continue // The image brings its own.
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return errors.Wrapf(err, "installing unit %s", name)
+		}
+	}
+	return nil
+}
+
+// installCommands puts systemctl and sysctl into the machine's PATH, and curl when the host has none.
 func (m *Machine) installCommands() error {
-	names := []string{"systemctl"}
+	names := []string{"systemctl", "sysctl"}
 	if _, err := exec.LookPath("curl"); err != nil {
 		names = append(names, "curl")
 	}

@@ -201,3 +201,17 @@ func TestFailures(t *testing.T) {
 	_, output := h.systemctl("status long")
 	h.Expect(output).To(ContainSubstring("timeout"))
 }
+
+// A mount has no command, and an instance has the file of its template.
+func TestStart_MountAndInstance_AreActive(t *testing.T) {
+	h := newHost(t, map[string]string{
+		`mnt-local\x2dssd.mount`: "[Mount]\nWhat=/dev/nvme1n1\nWhere=/mnt/local-ssd\n",
+		"say@.service":           "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'echo %i > /run/said'\n",
+	})
+	h.Expect(h.code(`restart mnt-local\x2dssd.mount`)).To(BeZero())
+	h.Expect(h.code(`is-active mnt-local\x2dssd.mount`)).To(BeZero())
+	h.Expect(h.code("start say@hello.service")).To(BeZero())
+	content, err := os.ReadFile(h.root.Path("/run/said"))
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(string(content)).To(Equal("hello\n"))
+}

@@ -65,22 +65,23 @@ var errNotFound = errors.New("not found")
 
 // loadUnit reads a unit and its drop-ins from the directories below the root.
 func loadUnit(root, name string) (*unit, error) {
-	var files []string
-	for _, directory := range unitDirectories {
-		path := filepath.Join(root, directory, name)
-		if _, err := os.Stat(path); err == nil {
-			files = append(files, path)
-			break
-		}
+	template := templateOf(name)
+	file := unitFile(root, name)
+	if file == "" {
+		file = unitFile(root, template)
 	}
-	if len(files) == 0 {
+	if file == "" {
 		return nil, errors.Wrapf(errNotFound, "unit %s", name)
 	}
 	u := newUnit(name)
-	for _, path := range append(files, dropIns(root, name)...) {
+	for _, path := range slices.Concat([]string{file}, dropIns(root, template), dropIns(root, name)) {
 		if err := u.apply(path); err != nil {
 			return nil, errors.Wrapf(err, "unit %s, file %s", name, filepath.Base(path))
 		}
+	}
+	if filepath.Ext(name) != ".service" {
+		// Mounts, timers and the like are started and do nothing.
+		u.kind, u.remainAfterExit, u.start = "oneshot", true, []command{{words: []string{"/bin/true"}}}
 	}
 	if len(u.start) == 0 {
 		return nil, errors.Errorf("unit %s has no ExecStart", name)
@@ -91,8 +92,31 @@ func loadUnit(root, name string) (*unit, error) {
 	return u, nil
 }
 
+// unitFile returns the path of a unit's file; empty when there is none.
+func unitFile(root, name string) string {
+	for _, directory := range unitDirectories {
+		path := filepath.Join(root, directory, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+// templateOf returns the template that a unit is an instance of; empty when it is none.
+func templateOf(name string) string {
+	prefix, _, found := strings.Cut(name, "@")
+	if !found {
+		return ""
+	}
+	return prefix + "@" + filepath.Ext(name)
+}
+
 // dropIns are the files of <unit>.d in all directories, ordered by their names; the first directory wins.
 func dropIns(root, name string) []string {
+	if name == "" {
+		return nil
+	}
 	byName := map[string]string{}
 	for _, directory := range unitDirectories {
 		found, err := filepath.Glob(filepath.Join(root, directory, name+".d", "*.conf"))
