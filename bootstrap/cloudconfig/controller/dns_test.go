@@ -46,12 +46,13 @@ func TestTheKubeletsConfiguration(t *testing.T) {
 	f.Expect(archive).
 		To(And(ContainSubstring("clusterDomain: cluster.example"), ContainSubstring("- 10.32.0.10"), ContainSubstring("mode: Webhook")))
 
+	f.update(f.machine, func() { f.machine.Spec.Version = "v1.36.3" })
 	f.update(f.config, func() {
-		f.config.Spec.Kubelet.Config = &runtime.RawExtension{Raw: []byte(`{"authorization":{"mode":"AlwaysAllow"}}`)}
+		f.config.Spec.Kubelet.Config = &runtime.RawExtension{Raw: []byte(`{"featureGates":{"AnyVolumeDataSource":false}}`)}
 	})
 	f.reconcile()
 	f.Expect(f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.ContentInvalidReason)).
-		To(ContainSubstring("authorization.mode must be Webhook"))
+		To(ContainSubstring("featureGates.AnyVolumeDataSource cannot be false: version 1.36 has it locked"))
 	f.Expect(f.archive()).To(Equal(archive), "nothing of it reaches the machine")
 
 	f.update(f.config, func() {

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -63,9 +64,10 @@ func TestWaits(t *testing.T) {
 		"downloaded content that is not base64": {func(f *fixture) {
 			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Encoding: "base64", Content: ptr.To("?")}}
 		}, bootstrapv1.ContentInvalidReason, "/etc/a", true},
-		"a label that a kubelet may not set": {func(f *fixture) {
-			f.config.Spec.Kubelet.NodeLabels = map[string]bootstrapv1.LabelValue{"node-role.kubernetes.io/worker": "true"}
-		}, bootstrapv1.ContentInvalidReason, "node-role.kubernetes.io/worker", false},
+		"a feature gate that kubelets of the version do not know": {func(f *fixture) {
+			f.update(f.machine, func() { f.machine.Spec.Version = "v1.35.1" })
+			f.config.Spec.Kubelet.Config = &runtime.RawExtension{Raw: []byte(`{"featureGates":{"CronJobsScheduledAnnotation":true}}`)}
+		}, bootstrapv1.ContentInvalidReason, "featureGates.CronJobsScheduledAnnotation is not known to kubelets of version 1.35", false},
 		"a configuration that is too large": {func(f *fixture) {
 			noise := make([]byte, 1000<<10) // does not compress below the limit
 			_, _ = rand.NewChaCha8([32]byte{21}).Read(noise)

@@ -118,7 +118,7 @@ func TestCheck_VersionOfTheMachine_DecidesGatesAndFields(t *testing.T) {
 		`{featureGates: {CronJobsScheduledAnnotation: false}}`:             {"v1.34.0": "has it locked", "v1.35.0": "is not known"},
 		`{featureGates: {CronJobsScheduledAnnotation: true}}`:              {"v1.34.0": "", "v1.36.0": "is not known"},
 		`{featureGates: {NodeLogQuery: true}, enableSystemLogQuery: true}`: {"v1.34.0": "", "v1.36.0": ""},
-		`{featureGates: {NodeLogQuery: false}}`: {"v1.34.0": "", "v1.36.0": "has it locked"},
+		`{featureGates: {NodeLogQuery: false}}`:                            {"v1.34.0": "", "v1.36.0": "has it locked"},
 		`{enableSystemLogQuery: true}`:                                     {"v1.34.0": "needs the feature gate NodeLogQuery"},
 		`{enableSystemLogQuery: false}`:                                    {"v1.34.0": ""},
 		`{showHiddenMetricsForVersion: "1.35"}`:                            {"v1.36.0": "", "v1.35.0": "must be 1.34"},

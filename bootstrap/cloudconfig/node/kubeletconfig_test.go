@@ -41,7 +41,9 @@ func kubeletConfig(t *testing.T, o KubeletOptions) *kubeletv1beta1.KubeletConfig
 	return read
 }
 
-func rawConfig(config string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(config)} }
+func rawConfig(config string) *runtime.RawExtension {
+	return &runtime.RawExtension{Raw: []byte(config)}
+}
 
 func given(config string) bootstrapv1.KubeletSpec {
 	raw, err := yaml.YAMLToJSON([]byte(config))
