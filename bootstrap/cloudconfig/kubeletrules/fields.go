@@ -7,7 +7,8 @@ import (
 
 const (
 	open          = "a kubelet that is open to callers without authentication is not allowed"
-	ipPattern     = `^$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$|^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*$`
+	ipPattern     = `^$|^` + octet + `([.]` + octet + `){3}$|^[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}([.0-9]+)?$`
+	octet         = `(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])`
 	socketPattern = `^$|^(unix://)?/[^ ]+$|^tcp://[^ ]+$`
 	domainPattern = `^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\.?$`
 	cpusPattern   = `^$|^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`
@@ -77,22 +78,22 @@ func nodeFields() []Field {
 		like("podLogsDir", text, `^$|^(/[!-.0-~]+)+$`),
 		row("syncFrequency", duration), row("fileCheckFrequency", duration), row("httpCheckFrequency", duration),
 		like("address", text, ipPattern), between("port", 1, 65535),
-		atLeast("registryPullQPS", 0), atLeast("registryBurst", 0),
+		atLeast("registryPullQPS", 0), atLeast("registryBurst", 1),
 		oneOf("imagePullCredentialsVerificationPolicy", "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages",
 			"AlwaysVerify").gate("KubeletEnsureSecretPulledImages"),
 		row("preloadedImagesVerificationAllowlist", texts).gate("KubeletEnsureSecretPulledImages"),
-		atLeast("eventRecordQPS", 0), atLeast("eventBurst", 0),
+		atLeast("eventRecordQPS", 0), atLeast("eventBurst", 1),
 		row("enableDebuggingHandlers", boolean), row("enableContentionProfiling", boolean),
 		between("healthzPort", 0, 65535), like("healthzBindAddress", text, ipPattern),
 		between("oomScoreAdj", -1000, 1000),
 		like("clusterDomain", text, domainPattern), like("clusterDNS", texts, ipPattern),
 		row("streamingConnectionIdleTimeout", duration),
-		row("nodeStatusUpdateFrequency", duration), row("nodeStatusReportFrequency", duration), atLeast("nodeLeaseDurationSeconds", 0),
+		row("nodeStatusUpdateFrequency", duration), row("nodeStatusReportFrequency", duration), atLeast("nodeLeaseDurationSeconds", 1),
 		oneOf("hairpinMode", "promiscuous-bridge", "hairpin-veth", "none"),
 		row("resolvConf", path),
-		atLeast("nodeStatusMaxImages", -1), atLeast("maxOpenFiles", 0),
+		atLeast("nodeStatusMaxImages", -1), atLeast("maxOpenFiles", 1),
 		oneOf("contentType", "application/json", "application/vnd.kubernetes.protobuf"),
-		atLeast("kubeAPIQPS", 0), atLeast("kubeAPIBurst", 0),
+		atLeast("kubeAPIQPS", 0), atLeast("kubeAPIBurst", 1),
 		row("serializeImagePulls", boolean), atLeast("maxParallelImagePulls", 1),
 		row("enableControllerAttachDetach", boolean), row("protectKernelDefaults", boolean), row("makeIPTablesUtilChains", boolean),
 		between("iptablesMasqueradeBit", 0, 31), between("iptablesDropBit", 0, 31),

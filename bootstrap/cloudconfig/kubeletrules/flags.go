@@ -7,6 +7,11 @@ import (
 	"strings"
 )
 
+const addressPattern = `(` + octet + `([.]` + octet + `){3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}([.0-9]+)?)`
+
+// shadowedFields are the fields that a flag which is honoured would win over.
+var shadowedFields = map[string]string{"v": "verbosity", "vmodule": "vmodule", "log-flush-frequency": "flushFrequency"}
+
 // HonouredFlags are the flags that spec.kubelet.extraArgs may have, each with the expression that its value must meet in a rule about
 // an argument. All supported versions have them.
 var HonouredFlags = map[string]string{
@@ -14,7 +19,7 @@ var HonouredFlags = map[string]string{
 	"housekeeping-interval":            `self.value.matches('^` + durationPattern + `$')`,
 	"image-credential-provider-config": `self.value.startsWith('/')`, "image-credential-provider-bin-dir": `self.value.startsWith('/')`,
 	"log-flush-frequency": `self.value.matches('^` + durationPattern + `$')`,
-	"node-ip":             `self.value.matches('^[0-9A-Fa-f:.]+(,[0-9A-Fa-f:.]+)?$')`,
+	"node-ip":             `self.value.matches('^` + addressPattern + `(,` + addressPattern + `)?$')`,
 	"runtime-cgroups":     `self.value.startsWith('/')`,
 	"v":                   `self.value.matches('^[0-9]{1,2}$')`,
 	"vmodule":             `self.value.matches('^[^=,]+=[0-9]+(,[^=,]+=[0-9]+)*$')`,

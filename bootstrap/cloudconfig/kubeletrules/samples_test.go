@@ -13,7 +13,7 @@ import (
 func TestSpecKubelet_WhatUsersPaste_StartsTheRealKubelet(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":             `{}`,
-		"taints and flags":    `{taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: example.com/b, value: c, effect: NoSchedule}], extraArgs: [{name: v, value: "2"}, {name: node-ip, value: "::"}, {name: cloud-provider, value: external}]}`,
+		"taints and flags":    `{taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: example.com/b, value: c, effect: NoSchedule}], extraArgs: [{name: v, value: "2"}, {name: node-ip, value: "10.0.0.1,fd00::1"}, {name: cloud-provider, value: external}]}`,
 		"labels":              `{nodeLabels: {pool: a, example.com/b: "", node.kubernetes.io/c: d, topology.kubernetes.io/zone: e, x.node.kubernetes.io/f: g, a.kubelet.kubernetes.io/h: i, notk8s.io/a: b}}`,
 		"credential provider": `{extraArgs: [{name: image-credential-provider-config, value: /etc/a.yaml}, {name: image-credential-provider-bin-dir, value: /opt/bin}]}`,
 		"other flags":         `{extraArgs: [{name: vmodule, value: "a=1,b*=2"}, {name: log-flush-frequency, value: 5s}, {name: runtime-cgroups, value: /a}, {name: housekeeping-interval, value: 10s}, {name: cloud-provider}]}`,
@@ -95,6 +95,12 @@ func TestSpecKubelet_WhatAKubeletRefuses_IsRefused(t *testing.T) {
 		`{extraArgs: [{name: max-podz, value: "10"}]}`:                                     "no kubelet of the supported versions has this flag",
 		`{extraArgs: [{name: network-plugin, value: cni}]}`:                                "no kubelet of the supported versions has this flag",
 		`{extraArgs: [{name: v, value: high}]}`:                                            "--v does not accept this value",
+		`{extraArgs: [{name: v, value: "2"}, {name: v, value: "3"}]}`:                      "spec.kubelet.extraArgs[1]: Duplicate value",
+		`{extraArgs: [{name: v, value: "2"}], config: {logging: {verbosity: 3}}}`:          "--v would win over config.logging.verbosity",
+		`{extraArgs: [{name: node-ip, value: 10.0.0.256}]}`:                                "--node-ip does not accept this value",
+		`{config: {clusterDNS: [10.96.0.999]}}`:                                            "clusterDNS",
+		`{config: {clusterDNS: [dns.example.com]}}`:                                        "clusterDNS",
+		`{config: {maxPods: 0}}`:                                                           "maxPods",
 		`{extraArgs: [{name: v}]}`:                                                         "--v does not accept this value",
 		`{extraArgs: [{name: cloud-provider, value: aws}]}`:                                "--cloud-provider does not accept this value",
 		`{extraArgs: [{name: node-ip, value: eth0}]}`:                                      "--node-ip does not accept this value",

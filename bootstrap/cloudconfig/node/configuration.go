@@ -103,16 +103,18 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 	}
 	bundle := &Bundle{Files: append([]File{}, managed...)}
 	last := Unit{Name: KubeletUnit, Enable: true, Command: string(bootstrapv1.UnitCommandStart), Own: true}
-	masked := false
+	masked := slices.ContainsFunc(spec.Files, func(f bootstrapv1.File) bool { return f.Path == unitDirectory+"/"+KubeletUnit+".d/"+kubeadmDropIn })
 	for i := range spec.Units {
 		u := &spec.Units[i]
 		bundle.Files = append(bundle.Files, unitFiles(spec, u)...)
 		if u.Name == KubeletUnit {
 			last.Enable, last.Command = u.Enabled(), string(u.CommandOrDefault())
-			masked = slices.ContainsFunc(u.DropIns, func(d bootstrapv1.DropIn) bool { return d.Name == kubeadmDropIn })
+			masked = masked || slices.ContainsFunc(u.DropIns, func(d bootstrapv1.DropIn) bool { return d.Name == kubeadmDropIn })
 		} else if !isTemplate(u.Name) {
+			template := templateOf(spec, u.Name)
 			bundle.Units = append(bundle.Units, Unit{
-				Name: u.Name, Enable: u.Enabled(), Command: string(u.CommandOrDefault()), Own: u.Content != "" || templateOf(spec, u.Name) != nil,
+				Name: u.Name, Enable: u.Enabled(), Command: string(u.CommandOrDefault()),
+				Own: u.Content != "" || (template != nil && template.Content != ""),
 			})
 		}
 	}

@@ -36,10 +36,13 @@ prepare_kubelet() {
 
 case ${1:-} in
 prepare) mkdir -p "$ROOT/var/lib/kubelet" "$ROOT/etc/kubernetes/manifests" && prepare_dns && prepare_kubelet ;;
-# The last words of a kubelet that has failed, for those who have nothing but the console.
+# The last words of a kubelet that has failed, once a minute, for those who have nothing but the console.
 stopped)
-  [ "${SERVICE_RESULT:-success}" = success ] ||
-    journalctl --unit=kubelet.service --lines=3 --output=cat --no-pager 2>/dev/null | cut -c 1-400 >"$ROOT/dev/console"
+  [ "${SERVICE_RESULT:-success}" != success ] || exit 0
+  now=$(date +%s)
+  [ $((now - $(cat "$ROOT/run/kubelet-failed" 2>/dev/null || echo 0))) -ge 60 ] || exit 0
+  echo "$now" >"$ROOT/run/kubelet-failed"
+  journalctl --unit=kubelet.service --lines=3 --output=cat --no-pager 2>/dev/null | cut -c 1-400 >"$ROOT/dev/console"
   ;;
 esac
 exit

@@ -86,6 +86,9 @@ func TestKubeletScript_KubeletFails_ConsoleHasItsLastLines(t *testing.T) {
 		m.Expect(m.read("/dev/console")).To(BeEmpty())
 		m.Expect(m.runKubeletScript([]string{"SERVICE_RESULT=exit-code"}, "stopped")).To(Succeed())
 		m.Expect(m.read("/dev/console")).To(Equal("failed to validate kubelet flags\n"))
+		m.write("/dev/console", "")
+		m.Expect(m.runKubeletScript([]string{"SERVICE_RESULT=exit-code"}, "stopped")).To(Succeed())
+		m.Expect(m.read("/dev/console")).To(BeEmpty(), "a kubelet that fails every two seconds does not fill the console")
 	})
 }
 

@@ -35,7 +35,7 @@ func readers(f *bootstrapv1.File) []Reader {
 // isTemplate reports whether a unit is a template, which systemd starts no instance of by itself.
 func isTemplate(name string) bool { return strings.Contains(name, "@.") }
 
-// templateOf returns the template of the spec that a unit is an instance of, if the spec has its content.
+// templateOf returns the template in the spec that a unit is an instance of; nil when there is none.
 func templateOf(spec *bootstrapv1.CloudConfigSpec, name string) *bootstrapv1.Unit {
 	prefix, instance, found := strings.Cut(name, "@")
 	suffix := path.Ext(name)
@@ -43,7 +43,7 @@ func templateOf(spec *bootstrapv1.CloudConfigSpec, name string) *bootstrapv1.Uni
 		return nil
 	}
 	for i := range spec.Units {
-		if u := &spec.Units[i]; u.Name == prefix+"@"+suffix && u.Content != "" {
+		if u := &spec.Units[i]; u.Name == prefix+"@"+suffix {
 			return u
 		}
 	}

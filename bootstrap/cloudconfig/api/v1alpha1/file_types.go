@@ -38,7 +38,7 @@ type File struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(/[^/\x00-\x1f\x7f]+)*/[^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f]$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service', '/var/lib/kubelet/config.yaml', '/var/lib/kubelet/ca.crt'])",message="the files of the downloader, the kubelet's unit and its configuration belong to the controller"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service', '/var/lib/kubelet/config.yaml', '/var/lib/kubelet/ca.crt', '/var/lib/kubelet/resolv.conf'])",message="the files of the downloader, the kubelet's unit and its configuration belong to the controller"
 	Path string `json:"path"`
 
 	// permissions are the octal mode of the file, such as 0644, 644 or 4755. Default 0644.

@@ -12,7 +12,8 @@ type KubeletSpec struct {
 	// extraArgs are further flags of the kubelet, in this order, without the leading dashes in the name: those that have no field in
 	// KubeletConfiguration. A flag that has one would win over config, so it is refused, and the message names the field.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	ExtraArgs []Arg `json:"extraArgs,omitempty"`
 
