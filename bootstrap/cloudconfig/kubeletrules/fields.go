@@ -53,7 +53,7 @@ func accessFields() []Field {
 		row("authorization.webhook.cacheAuthorizedTTL", duration),
 		row("authorization.webhook.cacheUnauthorizedTTL", duration),
 		fixed("readOnlyPort", integer, float64(0), open).preset(),
-		fixed("rotateCertificates", boolean, true, "the machine has one bootstrap token, so its kubelet must renew its certificate itself").preset(),
+		fixed("rotateCertificates", boolean, true, "the machine has one bootstrap token, so its kubelet renews its certificate").preset(),
 		fixed("serverTLSBootstrap", boolean, true, "callers of the kubelet verify its certificate by the cluster's authority").preset(),
 		refused("tlsCertFile", text, noServingCert),
 		refused("tlsPrivateKeyFile", text, noServingCert),

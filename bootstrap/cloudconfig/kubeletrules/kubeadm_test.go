@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -82,7 +81,5 @@ func flatten(prefix string, object map[string]any, out map[string]string) {
 
 // The kubelet's configuration of a kubeadm cluster can be pasted as it is.
 func TestSpecKubelet_ConfigurationOfKubeadm_IsAccepted(t *testing.T) {
-	content, err := os.ReadFile(kubeadmFile)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	expectAccepted(t, "config:\n  "+strings.ReplaceAll(strings.TrimSpace(string(content)), "\n", "\n  "))
+	expectAccepted(t, map[string]any{"config": kubeadmConfig(t)})
 }

@@ -119,10 +119,9 @@ type kubeletError struct{ output string }
 
 func (e *kubeletError) Error() string { return "the kubelet says: " + e.output }
 
-func expectAccepted(t *testing.T, text string) {
+func expectAccepted(t *testing.T, spec map[string]any) {
 	t.Helper()
 	g := NewWithT(t)
-	spec := parse(t, text)
-	g.Expect(create(t, spec)).To(Succeed(), "the API server: %s", text)
-	g.Expect(start(t, spec)).To(Succeed(), "the kubelet: %s", text)
+	g.Expect(create(t, spec)).To(Succeed(), "the API server: %v", spec)
+	g.Expect(start(t, spec)).To(Succeed(), "the kubelet: %v", spec)
 }

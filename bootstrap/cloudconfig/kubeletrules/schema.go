@@ -204,7 +204,7 @@ func (f Field) mapSchema() apiextensionsv1.JSONSchemaProps {
 
 func (f Field) unknownKey() string {
 	if f.Type == gates {
-		return "each key must be a feature gate that kubelets of versions " + strings.Join(Versions, ", ") + " know; with another they do not start"
+		return "each key must be a feature gate that kubelets of versions " + strings.Join(Versions, ", ") + " know"
 	}
 	return "each key must be one of " + strings.Join(f.Enum, ", ")
 }

@@ -103,7 +103,8 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 	}
 	bundle := &Bundle{Files: append([]File{}, managed...)}
 	last := Unit{Name: KubeletUnit, Enable: true, Command: string(bootstrapv1.UnitCommandStart), Own: true}
-	masked := slices.ContainsFunc(spec.Files, func(f bootstrapv1.File) bool { return f.Path == unitDirectory+"/"+KubeletUnit+".d/"+kubeadmDropIn })
+	const mask = unitDirectory + "/" + KubeletUnit + ".d/" + kubeadmDropIn
+	masked := slices.ContainsFunc(spec.Files, func(f bootstrapv1.File) bool { return f.Path == mask })
 	for i := range spec.Units {
 		u := &spec.Units[i]
 		bundle.Files = append(bundle.Files, unitFiles(spec, u)...)
@@ -122,7 +123,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		return File{Path: path, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: content}
 	}
 	if !masked {
-		bundle.Files = append(bundle.Files, ofKubelet(unitDirectory+"/"+KubeletUnit+".d/"+kubeadmDropIn, []byte("# This masks the file of kubeadm's packages.\n")))
+		bundle.Files = append(bundle.Files, ofKubelet(mask, []byte("# This masks the file of kubeadm's packages.\n")))
 	}
 	bundle.Files = append(bundle.Files, ofKubelet(kubeletScript, []byte(compact(kubeletUnitScript))), ofKubelet(kubeletConfigFile, config),
 		ofKubelet(unitDirectory+"/"+KubeletUnit, KubeletUnitFile(kubelet)))

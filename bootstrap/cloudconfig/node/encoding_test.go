@@ -31,19 +31,19 @@ func TestFiles_Encoding_IsDecoded(t *testing.T) {
 		content  string
 		problem  string
 	}{
-		"plain":                     {"", text, ""},
-		"base64":                    {bootstrapv1.FileEncodingBase64, base64Of(text), ""},
-		"base64 in lines":           {bootstrapv1.FileEncodingBase64, base64Of(text)[:4] + "\r\n" + base64Of(text)[4:] + "\n", ""},
-		"gzip":                      {bootstrapv1.FileEncodingGzip, compressed(text), ""},
-		"gzip and base64":           {bootstrapv1.FileEncodingGzipBase64, base64Of(compressed(text)) + "\n", ""},
-		"two members of gzip":       {bootstrapv1.FileEncodingGzip, compressed(text[:2]) + compressed(text[2:]), ""},
-		"text as base64":            {bootstrapv1.FileEncodingBase64, "secret!", "file /etc/f is not valid base64"},
-		"text as gzip":              {bootstrapv1.FileEncodingGzip, "secret!", "file /etc/f is not compressed by gzip"},
-		"text as gzip and base64":   {bootstrapv1.FileEncodingGzipBase64, "secret!", "file /etc/f is not valid base64"},
-		"base64 of text":            {bootstrapv1.FileEncodingGzipBase64, base64Of("secret!"), "file /etc/f is not compressed by gzip"},
-		"gzip that is cut":          {bootstrapv1.FileEncodingGzip, compressed(text)[:15], "file /etc/f is compressed by gzip, and damaged or cut short"},
-		"gzip with another sum":     {bootstrapv1.FileEncodingGzip, compressed(text)[:len(compressed(text))-5] + "\x00\x00\x00\x00\x00", "damaged"},
-		"what becomes ten megabyte": {bootstrapv1.FileEncodingGzip, compressed(strings.Repeat("\x00", 10<<20)), "file /etc/f has more than 4194304 bytes"},
+		"plain":                   {"", text, ""},
+		"base64":                  {bootstrapv1.FileEncodingBase64, base64Of(text), ""},
+		"base64 in lines":         {bootstrapv1.FileEncodingBase64, base64Of(text)[:4] + "\r\n" + base64Of(text)[4:] + "\n", ""},
+		"gzip":                    {bootstrapv1.FileEncodingGzip, compressed(text), ""},
+		"gzip and base64":         {bootstrapv1.FileEncodingGzipBase64, base64Of(compressed(text)) + "\n", ""},
+		"two members of gzip":     {bootstrapv1.FileEncodingGzip, compressed(text[:2]) + compressed(text[2:]), ""},
+		"text as base64":          {bootstrapv1.FileEncodingBase64, "secret!", "file /etc/f is not valid base64"},
+		"text as gzip":            {bootstrapv1.FileEncodingGzip, "secret!", "file /etc/f is not compressed by gzip"},
+		"text as gzip and base64": {bootstrapv1.FileEncodingGzipBase64, "secret!", "file /etc/f is not valid base64"},
+		"base64 of text":          {bootstrapv1.FileEncodingGzipBase64, base64Of("secret!"), "file /etc/f is not compressed by gzip"},
+		"gzip that is cut":        {bootstrapv1.FileEncodingGzip, compressed(text)[:15], "is compressed by gzip, and damaged or cut short"},
+		"gzip with another sum":   {bootstrapv1.FileEncodingGzip, strings.TrimSuffix(compressed(text), "\x00\x00") + "\x01\x00", "damaged"},
+		"ten megabytes":           {bootstrapv1.FileEncodingGzip, compressed(strings.Repeat("\x00", 10<<20)), "has more than 4194304 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

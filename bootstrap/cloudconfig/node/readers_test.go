@@ -47,7 +47,9 @@ func TestApply_FileChanged_RestartsItsReaders(t *testing.T) {
 			calls: []string{"restart x.service", "restart y.service"}},
 		"a reload": {files: []bootstrapv1.File{reloads(file("/etc/a"), "x.service")}, calls: []string{"reload-or-restart x.service"}},
 		"a reload and a restart of one unit": {
-			files: []bootstrapv1.File{reloads(file("/etc/a"), "x.service"), readBy(file("/etc/b"), "x.service"), reloads(file("/etc/c"), "x.service")},
+			files: []bootstrapv1.File{
+				reloads(file("/etc/a"), "x.service"), readBy(file("/etc/b"), "x.service"), reloads(file("/etc/c"), "x.service"),
+			},
 			calls: []string{"restart x.service"}},
 		"a unit of the list": {
 			files: []bootstrapv1.File{readBy(file("/etc/a"), "own.service")},

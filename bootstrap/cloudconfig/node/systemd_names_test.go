@@ -15,7 +15,8 @@ func TestApply_NamesOfUnitsAndFiles_AreKept(t *testing.T) {
 		api := newAPIServer(t)
 		m := newMachine(t, shell, api)
 		units := []string{
-			`mnt-local\x2dssd.mount`, `dev-disk-by\x2duuid-1.swap`, "a.service", "a.socket", "a.timer", "a.path", "a.target", "a.slice", "a.automount",
+			`mnt-local\x2dssd.mount`, `dev-disk-by\x2duuid-1.swap`, "a.service", "a.socket", "a.timer", "a.path", "a.target", "a.slice",
+			"a.automount",
 			`systemd-fsck@dev-disk-by\x2dlabel-data.service`, "a:b_c.service", "@x.service", "-.mount",
 		}
 		paths := []string{
@@ -24,7 +25,8 @@ func TestApply_NamesOfUnitsAndFiles_AreKept(t *testing.T) {
 		}
 		spec := bootstrapv1.CloudConfigSpec{}
 		for _, name := range units {
-			spec.Units = append(spec.Units, bootstrapv1.Unit{Name: name, Content: "1", DropIns: []bootstrapv1.DropIn{{Name: "10 a=b.conf", Content: "2"}}})
+			dropIns := []bootstrapv1.DropIn{{Name: "10 a=b.conf", Content: "2"}}
+			spec.Units = append(spec.Units, bootstrapv1.Unit{Name: name, Content: "1", DropIns: dropIns})
 		}
 		for _, path := range paths {
 			spec.Files = append(spec.Files, readBy(someFile(path, path), `reads\x2dit.service`))

@@ -21,7 +21,8 @@ func TestStart_KubeletUnitOfMachine_RunsTheKubelet(t *testing.T) {
 		h.Expect(os.WriteFile(h.root.Path(f.Path), f.Content, 0o644)).To(Succeed())
 	}
 	h.Expect(os.MkdirAll(h.root.Path("/opt/bin"), 0o755)).To(Succeed())
-	h.Expect(os.WriteFile(h.root.Path("/opt/bin/kubelet"), []byte("#!/bin/sh\necho $* >\"$ROOT/run/flags\"\nexec sleep 1000\n"), 0o755)).To(Succeed())
+	program := "#!/bin/sh\necho $* >\"$ROOT/run/flags\"\nexec sleep 1000\n"
+	h.Expect(os.WriteFile(h.root.Path("/opt/bin/kubelet"), []byte(program), 0o755)).To(Succeed())
 	h.Expect(os.MkdirAll(h.root.Path("/run"), 0o755)).To(Succeed())
 	h.Expect(h.code("daemon-reload")).To(BeZero())
 	h.Expect(h.code("restart kubelet.service")).To(BeZero())

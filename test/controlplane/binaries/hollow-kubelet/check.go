@@ -62,7 +62,8 @@ func check(ctx context.Context, args []string) error {
 	if err := logsapi.ValidateAndApplyAsField(&config.Logging, utilfeature.DefaultFeatureGate, field.NewPath("logging")); err != nil {
 		return fmt.Errorf("initialize logging: %w", err)
 	}
-	if err := kubeletoptions.ValidateKubeletServer(&kubeletoptions.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}); err != nil {
+	server := &kubeletoptions.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}
+	if err := kubeletoptions.ValidateKubeletServer(server); err != nil {
 		return err
 	}
 	return checkStart(config)
