@@ -63,6 +63,7 @@ command -v timeout >/dev/null || timeout() { shift; "$@"; }
 # ctl calls systemctl, which must not hold up what comes after: a unit that hangs costs a minute, each
 # further one a few seconds. It returns 124 when it has not waited to the end.
 ctl() {
+  case ${2:-} in -*) set -- "$1" -- "$2" ;; esac # The root's mount and slice, -.mount and -.slice.
   timeout "$timeout_seconds" systemctl "$@" </dev/null
   set -- $?
   [ "$1" != 124 ] || timeout_seconds=5

@@ -111,7 +111,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		if u.Name == KubeletUnit {
 			last.Enable, last.Command = u.Enabled(), string(u.CommandOrDefault())
 			masked = masked || slices.ContainsFunc(u.DropIns, func(d bootstrapv1.DropIn) bool { return d.Name == kubeadmDropIn })
-		} else if !isTemplate(u.Name) {
+		} else if !onlyWritten(u.Name) {
 			template := templateOf(spec, u.Name)
 			bundle.Units = append(bundle.Units, Unit{
 				Name: u.Name, Enable: u.Enabled(), Command: string(u.CommandOrDefault()),

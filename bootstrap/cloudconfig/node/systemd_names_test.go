@@ -17,7 +17,7 @@ func TestApply_NamesOfUnitsAndFiles_AreKept(t *testing.T) {
 		units := []string{
 			`mnt-local\x2dssd.mount`, `dev-disk-by\x2duuid-1.swap`, "a.service", "a.socket", "a.timer", "a.path", "a.target", "a.slice",
 			"a.automount",
-			`systemd-fsck@dev-disk-by\x2dlabel-data.service`, "a:b_c.service", "@x.service", "-.mount",
+			`systemd-fsck@dev-disk-by\x2dlabel-data.service`, "a:b_c.service", "@x.service",
 		}
 		paths := []string{
 			"/etc/with space", "/etc/two  spaces/a b", "/etc/a=b", "/opt/~backup~", "/etc/quote'\"$HOME`x`", `/etc/back\slash`, "/etc/größe",
@@ -112,4 +112,22 @@ func TestApply_Permissions_AreThoseOfChmod(t *testing.T) {
 	for permissions := range want {
 		m.Expect(m.tree()["/etc/"+permissions]).To(Equal(before["/etc/"+permissions]), permissions)
 	}
+}
+
+// Units that systemd makes itself get their drop-ins and no command; the root's mount is no option of systemctl.
+func TestApply_UnitsOfSystemdItself_GetDropIns(t *testing.T) {
+	inEachShell(t, func(t *testing.T, shell []string) {
+		api := newAPIServer(t)
+		m := newMachine(t, shell, api)
+		spec := bootstrapv1.CloudConfigSpec{}
+		for _, name := range []string{"dev-sda.device", "init.scope", "-.mount"} {
+			spec.Units = append(spec.Units, bootstrapv1.Unit{Name: name, DropIns: []bootstrapv1.DropIn{{Name: "a.conf", Content: "1"}}})
+		}
+		spec.Files = []bootstrapv1.File{reloads(someFile("/etc/a", "1"), "-.slice")}
+		api.serve(t, spec)
+		m.Expect(m.poll()).To(BeTrue())
+		m.Expect(m.read("/etc/systemd/system/init.scope.d/a.conf")).To(Equal("1"))
+		m.Expect(m.calls()).To(Equal([]string{"daemon-reload", "reload-or-restart -- -.slice", "enable -- -.mount", "restart -- -.mount",
+			"enable kubelet.service", "restart kubelet.service"}))
+	})
 }

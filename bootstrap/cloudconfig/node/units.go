@@ -32,8 +32,10 @@ func readers(f *bootstrapv1.File) []Reader {
 	return out
 }
 
-// isTemplate reports whether a unit is a template, which systemd starts no instance of by itself.
-func isTemplate(name string) bool { return strings.Contains(name, "@.") }
+// onlyWritten reports whether a unit cannot be commanded: systemd starts no template, and makes devices and scopes itself.
+func onlyWritten(name string) bool {
+	return strings.Contains(name, "@.") || slices.Contains([]string{".device", ".scope"}, path.Ext(name))
+}
 
 // templateOf returns the template in the spec that a unit is an instance of; nil when there is none.
 func templateOf(spec *bootstrapv1.CloudConfigSpec, name string) *bootstrapv1.Unit {
@@ -53,7 +55,7 @@ func templateOf(spec *bootstrapv1.CloudConfigSpec, name string) *bootstrapv1.Uni
 // unitFiles returns the unit file and the drop-ins of a unit. Those of a template belong to no unit, and are read by its instances.
 func unitFiles(spec *bootstrapv1.CloudConfigSpec, u *bootstrapv1.Unit) []File {
 	file := File{Mode: bootstrapv1.DefaultPermissions, Unit: u.Name}
-	if isTemplate(u.Name) {
+	if onlyWritten(u.Name) {
 		file.Unit = ""
 		for i := range spec.Units {
 			if other := &spec.Units[i]; other != u && templateOf(spec, other.Name) == u && other.CommandOrDefault() != bootstrapv1.UnitCommandStop {

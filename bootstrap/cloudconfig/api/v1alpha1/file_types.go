@@ -97,7 +97,7 @@ type FileUnit struct {
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.\\@-]+\.(service|socket|mount|automount|swap|target|path|timer|slice)$`
 	Name string `json:"name"`
 
 	// command is restart or reload. Default restart.

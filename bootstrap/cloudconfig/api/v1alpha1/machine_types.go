@@ -102,6 +102,7 @@ const (
 )
 
 // Unit is a systemd unit.
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || !(self.name.endsWith('.device') || self.name.endsWith('.scope'))",fieldPath=".content",message="systemd makes devices and scopes itself: use dropIns"
 // +kubebuilder:validation:XValidation:rule="self.name != 'cloud-config-downloader.service'",message="the unit of the downloader belongs to the controller"
 // +kubebuilder:validation:XValidation:rule="self.name != 'kubelet.service' || !has(self.content)",message="the content of kubelet.service belongs to the controller; use dropIns or kubelet.extraArgs"
 type Unit struct {

@@ -70,6 +70,8 @@ func TestValidation(t *testing.T) {
 		"a unit with a space":         {`{units: [{name: "a b.service"}]}`, "name"},
 		"a unit with a slash":         {`{units: [{name: mnt/a.mount}]}`, "name"},
 		"no such suffix":              {`{units: [{name: a.conf}]}`, "name"},
+		"content of a device":         {`{units: [{name: dev-sda.device, content: x}]}`, "use dropIns"},
+		"a scope as reader":           {`{files: [{path: /a, content: x, units: [{name: a.scope}]}]}`, "spec.files[0].units[0].name"},
 		"a hidden drop-in":            {`{units: [{name: a.service, dropIns: [{name: .a.conf, content: x}]}]}`, "dropIns"},
 		"a login of digits":           {`{users: [{name: "123"}]}`, "name"},
 		"a login with a colon":        {`{users: [{name: "a:b"}]}`, "name"},
