@@ -13,7 +13,8 @@ const (
 	// ClassCapacity means that the cloud has no room for this type of instance at this place now. Another place
 	// may have; the next attempt goes there.
 	ClassCapacity Class = "Capacity"
-	// ClassQuota means that a quota of the account is used up. Retried slowly.
+	// ClassQuota means that a quota of the account is used up. A launch is retried with the other types that the spec allows, and
+	// slowly once none is left; see Error.AllTypes.
 	ClassQuota Class = "Quota"
 	// ClassThrottle means that there were too many calls. Retried with backoff.
 	ClassThrottle Class = "Throttle"
@@ -50,9 +51,12 @@ type Error struct {
 	Code string
 	// RetryAfter is how long the cloud asks to wait, if it does.
 	RetryAfter time.Duration
-	// OnlyPlace is true if the capacity that lacks is the place's own, for example addresses of a subnet, and not that of the instance
-	// type in the failure domain.
+	// OnlyPlace is true if the capacity or the quota that lacks is the place's own, for example addresses of a subnet, and not that of
+	// the instance type.
 	OnlyPlace bool
+	// AllTypes is true if the quota that is used up is the same for every instance type and place, for example one on volumes. Without it,
+	// other types are tried.
+	AllTypes bool
 	// OnlyTerms is true if there is capacity that the launch does not accept, by the Terms of its Candidate: others get it.
 	OnlyTerms bool
 	// Err is the cause.

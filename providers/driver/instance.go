@@ -45,6 +45,8 @@ type Instance struct {
 	Refused Class
 	// RefusedOnlyPlace is true if Refused is a shortage of the place's own, as in Error.OnlyPlace.
 	RefusedOnlyPlace bool
+	// RefusedAllTypes is true if Refused is a quota that is the same for every instance type, as in Error.AllTypes.
+	RefusedAllTypes bool
 	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
 	LaunchTime time.Time
 	// FailureDomain that the instance is in.
@@ -110,6 +112,7 @@ func (i Instance) Equal(other Instance) bool {
 		i.Interrupted == other.Interrupted &&
 		i.Refused == other.Refused &&
 		i.RefusedOnlyPlace == other.RefusedOnlyPlace &&
+		i.RefusedAllTypes == other.RefusedAllTypes &&
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
 		i.Impaired == other.Impaired &&

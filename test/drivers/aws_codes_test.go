@@ -8,7 +8,7 @@ import "millwright.dev/providers/driver"
 var awsCodes = map[driver.Class][]string{
 	driver.ClassCapacity: {
 		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", "SpotMaxPriceTooLow",
-		"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientCapacityOnHost",
+		"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientCapacityOnHost", "InsufficientVolumeCapacity",
 	},
 	driver.ClassQuota: {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"},
 	driver.ClassThrottle: {

@@ -82,6 +82,10 @@ func openAWS() *drivertest.Cloud[*infrav1.AWSMachine] {
 			s.AddFault(simulator.Fault{Action: "RunInstances", Parameters: parameters,
 				Error: &simulator.APIError{Code: "InsufficientInstanceCapacity", Message: drivertest.Because}})
 		},
+		UseUp: func(machineType string) {
+			s.AddFault(simulator.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": machineType},
+				Error: &simulator.APIError{Code: "VcpuLimitExceeded", Message: drivertest.Because}})
+		},
 		FailLate: failLater(s.Front, "RunInstances", "Server.InsufficientInstanceCapacity"),
 		Stick: func() {
 			s.SetDelays(simapi.Delays{Pending: 24 * time.Hour, ShuttingDown: 5 * time.Second})

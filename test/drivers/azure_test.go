@@ -78,7 +78,11 @@ func openAzure() *drivertest.Cloud[*infrav1.AzureMachine] {
 		Resources: func() []drivertest.Resource { return azureResources(s) },
 		Refuse:    refuser(s.Front, codes),
 		Exhaust:   short(arm.Exhaustion{Code: "ZonalAllocationFailed", Message: drivertest.Because}),
-		FailLate:  failLater(s.Front, "VirtualMachines_CreateOrUpdate", "ZonalAllocationFailed"),
+		UseUp: func(size string) {
+			short(arm.Exhaustion{Code: "OperationNotAllowed", Message: drivertest.Because + ": Operation could not be completed as it results in " +
+				"exceeding approved standardDSv5Family Cores quota."})("", size)
+		},
+		FailLate: failLater(s.Front, "VirtualMachines_CreateOrUpdate", "ZonalAllocationFailed"),
 		Stick: func() {
 			s.SetDelays(arm.Delays{Create: 24 * time.Hour, Delete: 10 * time.Second, Part: 2 * time.Second})
 		},

@@ -104,6 +104,12 @@ func openExample() *drivertest.Cloud[*examplev1.ExampleMachine] {
 			return true
 		},
 		Exhaust: capacity(0),
+		UseUp: func(machineType string) {
+			c.AddFault(cloud.Fault{
+				Call: "CreateMachine", Match: func(call cloud.Call) bool { return strings.Contains(string(call.Body), `"`+machineType+`"`) },
+				Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodeQuotaExceeded, Message: drivertest.Because},
+			})
+		},
 		FailLate: func(launches int) {
 			failure := cloud.Failure{Code: cloud.CodeZoneExhausted, Message: drivertest.Because}
 			c.AddFault(cloud.Fault{Call: "CreateMachine", Count: launches, Operation: cloud.OperationFault{Fail: &failure, Parts: 3}})

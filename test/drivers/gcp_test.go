@@ -81,6 +81,10 @@ func openGCP() *drivertest.Cloud[*infrav1.GCPMachine] {
 			}
 			s.Exhaust(any(domain), any(machineType))
 		},
+		UseUp: func(machineType string) {
+			s.AddFault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"machineType": machineType},
+				LaunchFailure: &simulator.Failure{Code: "QUOTA_EXCEEDED", Message: drivertest.Because}})
+		},
 		FailLate: failLater(s.Front, "instances.insert", "ZONE_RESOURCE_POOL_EXHAUSTED"),
 		Stick: func() {
 			s.SetDelays(compute.Delays{Pending: time.Second, Provisioning: 24 * time.Hour, Stopping: 5 * time.Second})

@@ -49,6 +49,9 @@ func fromEC2(i types.Instance) driver.Instance {
 		out.StateMessage = messageOf(out.StateCode, aws.ToString(i.StateReason.Message))
 		out.Interrupted = interruptionCodes[out.StateCode]
 		out.Refused = refusedLate(out)
+		if _, code, _ := strings.Cut(out.StateCode, "."); out.Refused != "" {
+			out.RefusedOnlyPlace, out.RefusedAllTypes = slices.Contains(placeCodes, code), slices.Contains(allTypesCodes, code)
+		}
 	}
 	return out
 }

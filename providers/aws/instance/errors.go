@@ -23,7 +23,7 @@ var classes = []struct {
 	{driver.ClassCapacity, []string{
 		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
 		"InsufficientCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", codePrice,
-		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
+		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity", codeVolumeCapacity,
 		// Dedicated Hosts: the named one is full, or none takes the instance.
 		"InsufficientCapacityOnHost", "UnavailableHostRequirements",
 		// The instance type is not offered in the zone: another zone may have it.
@@ -76,8 +76,19 @@ const codeMismatch = "IdempotentParameterMismatch"
 // exist or that IAM has not spread to the region yet. EC2 has no code of its own for it.
 var instanceProfileMessages = []string{"invalid iam instance profile", "has no associated iam roles"}
 
-// addressCodes mean that a subnet lacks addresses; all other shortages are of the zone.
-var addressCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity"}
+// codeVolumeCapacity means that EBS lacks capacity for a volume in the zone.
+const codeVolumeCapacity = "InsufficientVolumeCapacity"
+
+// placeCodes mean that a subnet lacks addresses, or its zone volumes, for instances of every type; all other shortages are of the instance
+// type in the zone.
+var placeCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity", codeVolumeCapacity}
+
+// allTypesCodes are quotas that have nothing to do with the instance type: no other type helps. Quotas on vCPUs are counted by groups of
+// families ("On-Demand Instance quotas" and "Spot Instance quotas" in the EC2 user guide).
+var allTypesCodes = []string{
+	"VolumeLimitExceeded", "MaxIOPSLimitExceeded", "VolumeIOPSLimit", "NetworkInterfaceLimitExceeded", "SecurityGroupsPerInterfaceLimitExceeded",
+	"AddressLimitExceeded", "LimitExceededException",
+}
 
 // codePrice means that spot capacity costs more than the spec pays. Who pays more gets it.
 const codePrice = "SpotMaxPriceTooLow"
@@ -97,7 +108,8 @@ func classify(operation string, err error) error {
 	}
 	code, message := codeOf(err)
 	e := &driver.Error{Class: classOf(code, message), Operation: operation, Code: code, Err: plain(err, message)}
-	e.OnlyPlace, e.OnlyTerms = slices.Contains(addressCodes, code), code == codePrice
+	e.OnlyPlace, e.OnlyTerms = slices.Contains(placeCodes, code), code == codePrice
+	e.AllTypes = slices.Contains(allTypesCodes, code)
 	if e.Class == driver.ClassUnknown && hadNoEffect(err) {
 		e.Class = driver.ClassRefused
 	}

@@ -24,7 +24,7 @@ func TestErrorCodes(t *testing.T) {
 	}{
 		{driver.ClassCapacity, 2 * time.Second, 3 * time.Minute, []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
 			"UnavailableHostRequirements", "ReservationCapacityExceeded",
-			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "Unsupported", "InsufficientFreeAddressesInSubnet"}},
+			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity"}},
 		{driver.ClassQuota, 30 * time.Second, 10 * time.Minute, []string{"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded", "HostLimitExceeded"}},
 		{driver.ClassThrottle, time.Second, time.Minute, []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}},
 		{driver.ClassAuth, 30 * time.Second, 10 * time.Minute, []string{"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
@@ -48,7 +48,9 @@ func TestErrorCodes(t *testing.T) {
 				g.Expect(inframachine.DefaultBackoff(row.class, 100)).To(Equal(row.last))
 				var e *driver.Error
 				g.Expect(errors.As(err, &e)).To(BeTrue())
-				g.Expect(e.OnlyPlace).To(Equal(code == "InsufficientFreeAddressesInSubnet"), "all other shortages are of the zone")
+				ofPlace := code == "InsufficientFreeAddressesInSubnet" || code == "InsufficientVolumeCapacity"
+				g.Expect(e.OnlyPlace).To(Equal(ofPlace), "all other shortages are of the type in the zone")
+				g.Expect(e.AllTypes).To(Equal(code == "VolumeLimitExceeded"), "all other quotas are of families")
 				g.Expect(e.OnlyTerms).To(Equal(code == "SpotMaxPriceTooLow"), "and of all requests there")
 			})
 		}

@@ -53,7 +53,7 @@ func capacityNowhere[M driver.Object](t *testing.T, p Provider[M]) {
 		l.add(ObjectOptions{AllDomains: true, AllTypes: true})
 		time.Sleep(time.Hour)
 		l.Expect(l.object().CommonStatus().FailureReason).To(BeNil())
-		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 45), "every three minutes at last")
+		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 80), "each of the four offerings every three minutes at last")
 		l.await(5*time.Minute, "it says that capacity lacks", func() bool { return l.reason() == driverv1.InsufficientCapacityReason })
 		l.Expect(l.ready()).To(Or(ContainSubstring(l.cloud.Types[0]), ContainSubstring(l.cloud.Types[1])))
 		l.cloud.Calm()
@@ -79,6 +79,50 @@ func lateShortage[M driver.Object](t *testing.T, p Provider[M]) {
 				left = len(l.left())
 			}
 			l.Expect(l.left()).To(HaveLen(left), "nothing of the attempts that failed")
+			l.remove()
+		})
+	}
+}
+
+// quotaOfType: with the quota of the first type used up, the machine is of the second within a minute, and stays to be so while the
+// quota is used up: an hour later too, and for machines that come later.
+func quotaOfType[M driver.Object](t *testing.T, p Provider[M]) {
+	live(t, p, 1, func(l *life[M]) {
+		l.Start(l.Server())
+		l.cloud.UseUp(l.cloud.Types[0])
+		for range 2 {
+			calls := l.calls()
+			l.add(ObjectOptions{AllDomains: true, AllTypes: true})
+			l.await(time.Minute, "the other type is launched", func() bool { return len(l.machines()) == 1 })
+			l.runs()
+			l.Expect(l.object().CommonStatus().InstanceType).To(Equal(l.cloud.Types[1]))
+			l.Expect(calls(l.cloud.Launches)).To(Equal(2))
+			l.remove()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// quotaOfAllTypes: with every quota used up, the machine waits, with few launches that fail, and says which types were tried. Once one
+// type's quota has room, whichever it is, that type is launched.
+func quotaOfAllTypes[M driver.Object](t *testing.T, p Provider[M]) {
+	for still := range 2 {
+		live(t, p, 1, func(l *life[M]) {
+			calls := l.calls()
+			for _, machineType := range l.cloud.Types {
+				l.cloud.UseUp(machineType)
+			}
+			l.begin(ObjectOptions{AllDomains: true, AllTypes: true})
+			time.Sleep(time.Hour)
+			l.Expect(l.object().CommonStatus().FailureReason).To(BeNil())
+			l.Expect(calls(l.cloud.Launches)).To(And(BeNumerically(">=", 4), BeNumerically("<=", 25)))
+			l.await(5*time.Minute, "it says that the quotas are used up", func() bool { return l.reason() == driverv1.QuotaExceededReason })
+			l.Expect(l.ready()).To(And(
+				ContainSubstring(Because), ContainSubstring(l.cloud.Types[0]), ContainSubstring(l.cloud.Types[1])))
+			l.cloud.Calm()
+			l.cloud.UseUp(l.cloud.Types[still])
+			l.runs()
+			l.Expect(l.object().CommonStatus().InstanceType).To(Equal(l.cloud.Types[1-still]))
 			l.remove()
 		})
 	}

@@ -63,6 +63,8 @@ type Cloud[M driver.Object] struct {
 	RefuseLaunches func(code string)
 	// Exhaust has capacity lack for a type in a failure domain from now on, until Calm; empty are all.
 	Exhaust func(domain, machineType string)
+	// UseUp has the quota of a type be used up from now on, in all failure domains, until Calm.
+	UseUp func(machineType string)
 	// FailLate has so many launches be accepted and fail later for lack of capacity.
 	FailLate func(launches int)
 	// Stick has machines that are launched from now on never run, until Calm.

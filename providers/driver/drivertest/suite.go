@@ -31,6 +31,8 @@ func cases[M driver.Object]() []testCase[M] {
 		{"capacity of another type", capacityOfAnotherType[M]},
 		{"capacity nowhere", capacityNowhere[M]},
 		{"late shortage", lateShortage[M]},
+		{"quota of a type", quotaOfType[M]},
+		{"quota of all types", quotaOfAllTypes[M]},
 		{"orphans", orphaned[M]},
 		{"an object that is recreated", recreated[M]},
 		{"credentials that are rotated", rotated[M]},

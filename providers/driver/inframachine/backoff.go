@@ -54,6 +54,8 @@ type failedCall struct {
 	err   error
 	class driver.Class
 	count int
+	// next counts the failures in a row for which another offering was left.
+	next  int
 	until time.Time
 }
 
@@ -92,16 +94,44 @@ func (b *backoff) failTimes(key types.NamespacedName, err error, n int) time.Dur
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	class := driver.ClassOf(err)
+	e := b.entry(key, class)
+	e.err, e.next = err, 0
+	e.count = max(e.count+1, n)
+	return b.wait(e, b.base(class, e.count))
+}
+
+// failNext is fail for a shortage of one of several offerings of which another is left: that is tried as soon as after a first shortage,
+// and the failure is not counted. It is fail if that many in a row were of the kind: then what was tried cannot have been different ones.
+func (b *backoff) failNext(key types.NamespacedName, err error, offerings int) time.Duration {
+	b.mu.Lock()
+	class := driver.ClassOf(err)
+	e := b.entry(key, class)
+	if e.next >= offerings {
+		b.mu.Unlock()
+		return b.fail(key, err)
+	}
+	defer b.mu.Unlock()
+	e.err = err
+	e.next++
+	return b.wait(e, b.base(driver.ClassCapacity, 1))
+}
+
+// entry returns what is known of the failures of a class; a new one if the latest was of another. Shortages of capacity and of quota count
+// together, since a launch that may be of several types meets both by turns. b.mu is held.
+func (b *backoff) entry(key types.NamespacedName, class driver.Class) *failedCall {
+	short := func(c driver.Class) bool { return c == driver.ClassCapacity || c == driver.ClassQuota }
 	e, ok := b.entries[key]
-	if !ok || e.class != class {
-		e = &failedCall{class: class}
+	if !ok || e.class != class && !(short(e.class) && short(class)) {
+		e = &failedCall{}
 		b.entries[key] = e
 	}
-	e.err = err
-	e.count = max(e.count+1, n)
-	wait := b.base(class, e.count)
-	wait += b.random(max(wait/5, 1))
-	wait = max(wait, driver.RetryAfterOf(err))
+	e.class = class
+	return e
+}
+
+// wait sets when the call may be repeated. b.mu is held.
+func (b *backoff) wait(e *failedCall, base time.Duration) time.Duration {
+	wait := max(base+b.random(max(base/5, 1)), driver.RetryAfterOf(e.err))
 	e.until = b.clock.Now().Add(wait)
 	return wait
 }

@@ -40,7 +40,7 @@ func explain(err error) *explanation {
 		return &explanation{driverv1.InsufficientCapacityReason,
 			cause + ". Tried again, where the spec allows it in another zone or with another instance type: allow more of them"}
 	case driver.ClassQuota:
-		return &explanation{driverv1.QuotaExceededReason, cause + ". Retried slowly; raise the quota or free some of it"}
+		return &explanation{driverv1.QuotaExceededReason, cause + ". " + remedyOf(err)}
 	case driver.ClassThrottle:
 		return &explanation{driverv1.ThrottledReason, cause + ". Retried with backoff"}
 	case driver.ClassAuth:

@@ -9,6 +9,7 @@ import (
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/shortage"
 )
 
 // persistCall writes the record of the call that is about to be made, together with the finalizer:
@@ -64,13 +65,14 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome.Outcome
 
 // createFailed takes in that the call failed.
 func (r *Reconciler[M]) createFailed(ctx context.Context, s *scope[M], err error) outcome.Outcome {
-	if driver.IsCapacity(err) {
-		err = r.reportShortage(ctx, s, err)
+	record := s.launched.after(err, s.uncertain && !(driver.IsQuota(err) && r.isAbsent(s)), s.Now, r.grace(s))
+	if shortage.IsShortage(err) {
+		err = r.reportShortage(ctx, s, err, record.Placement == "")
 	}
 	if out, left := r.leaveType(ctx, s, err); left {
 		return out
 	}
-	return r.launchFailed(ctx, s, err, s.launched.after(err, s.uncertain, s.Now, r.grace(s)))
+	return r.launchFailed(ctx, s, err, record)
 }
 
 // recordInstance writes the provider ID, and with it that the cloud has answered only now: from here on the visibility
@@ -96,7 +98,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome.Outcome {
 	why := r.explainHeld(s, err)
 	s.events.Warning(launchFailedEvent, "Launch", "%s", why.message)
-	wait := r.backoff.fail(s.Key(), err)
+	wait := r.failLaunch(s, err, 1)
 	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil && !s.Now.Before(s.launched.FirstCall.Add(r.grace(s)))
 	switch {
 	case vanished:

@@ -9,6 +9,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/shortage"
 )
 
 // relaunched are the classes of failures, after the cloud had accepted a launch, for which there is another attempt.
@@ -20,7 +21,9 @@ var relaunched = []driver.Class{
 // and the bootstrap data has not been used. It is recorded first, so that the rest may be repeated at any time.
 func (r *Reconciler[M]) launchFailedLate(ctx context.Context, s *scope[M], i driver.Instance) outcome.Outcome {
 	err := lateFailure(s.launched.placement(), i)
-	r.lateFailures.set(s.Key(), lateFailureOf{s.launched.Attempt, err})
+	if s.launched.Failed == "" {
+		r.lateFailures.set(s.Key(), lateFailureOf{s.launched.Attempt, err})
+	}
 	if !slices.Contains(relaunched, i.Refused) {
 		s.observed.failure = &explanation{driverv1.InstanceLaunchFailedReason, err.Error()}
 		return r.failedForGood(s, i)
@@ -35,8 +38,10 @@ func (r *Reconciler[M]) launchFailedLate(ctx context.Context, s *scope[M], i dri
 		s.observed.instance = &i
 	}
 	if s.launched.Failed == "" {
-		if driver.IsCapacity(err) {
-			s.observed.state = explain(r.reportShortage(ctx, s, err))
+		if shortage.IsShortage(err) {
+			err = r.reportShortage(ctx, s, err, true)
+			r.lateFailures.set(s.Key(), lateFailureOf{s.launched.Attempt, err})
+			s.observed.state = explain(err)
 		}
 		s.events.Warning(launchFailedEvent, "Launch", "%s", s.observed.state.message)
 		if err := s.writeRecord(ctx, s.launched.failed(i.Refused), nil); err != nil {
@@ -75,7 +80,8 @@ func lateFailure(p driver.Placement, i driver.Instance) error {
 	if class == "" {
 		class = driver.ClassTerminal
 	}
-	return &driver.Error{Class: class, Operation: "Launch", Code: i.StateCode, OnlyPlace: i.RefusedOnlyPlace, Err: errors.New(text)}
+	return &driver.Error{Class: class, Operation: "Launch", Code: i.StateCode, OnlyPlace: i.RefusedOnlyPlace,
+		AllTypes: i.RefusedAllTypes, Err: errors.New(text)}
 }
 
 // lateFailureOf is the failure of an attempt, in the cloud's words.
@@ -170,7 +176,7 @@ func (r *Reconciler[M]) nextAttempt(ctx context.Context, s *scope[M]) outcome.Ou
 	r.followed.forget(s.Key())
 	r.terminated.forget(s.Key())
 	r.gone.forget(s.Key())
-	return outcome.WaitFor(r.backoff.failTimes(s.Key(), err, record.Ended))
+	return outcome.WaitFor(r.failLaunch(s, err, record.Ended))
 }
 
 // cleanUpEarlier ends what earlier attempts have left before another one is created: it would cost money for ever, and may have the names

@@ -8,6 +8,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/shortage"
 )
 
 // refusedTypes are the fallback types that the cloud has refused permanently for a generation of an object, and the attempt that it has
@@ -36,7 +37,7 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	}
 	// Unlike a lack of capacity, a permanent refusal does not prove that an earlier call with the token has created nothing: a list has to
 	// show that.
-	if s.uncertain && s.launched.FirstCall != nil && s.view.ListedAt.Before(s.launched.FirstCall.Add(r.grace(s))) {
+	if s.uncertain && !r.isAbsent(s) {
 		return r.launchFailed(ctx, s, &driver.Error{Class: driver.ClassRefused, Err: err}, s.launched), true
 	}
 	names := append(slices.Clone(r.typesRefused(s)), place.InstanceType)
@@ -58,10 +59,15 @@ func (r *Reconciler[M]) isLeft(s *scope[M]) bool {
 		slices.Contains(known.names, s.launched.InstanceType)
 }
 
+// isAbsent returns whether a list that is late enough shows no instance of a call whose answer was lost.
+func (r *Reconciler[M]) isAbsent(s *scope[M]) bool {
+	return s.launched.FirstCall == nil || !s.view.ListedAt.Before(s.launched.FirstCall.Add(r.grace(s)))
+}
+
 // explainHeld explains a failed launch, and which types are not tried any more.
 func (r *Reconciler[M]) explainHeld(s *scope[M], err error) *explanation {
 	why := explainLaunch(err)
-	if names := r.typesRefused(s); len(names) > 0 && driver.IsCapacity(err) {
+	if names := r.typesRefused(s); len(names) > 0 && shortage.IsShortage(err) {
 		why.message += ". " + leftOut(names)
 	}
 	return why

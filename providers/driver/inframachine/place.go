@@ -31,9 +31,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	if err != nil {
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
-	candidates = untaken(withoutTypes(candidates, r.typesRefused(s)), r.taken.get(s.Key()))
-	candidates = untaken(candidates, r.inventory.Silent(s.handle.Scope)) // What goes there could not be seen, nor go elsewhere then.
-	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
+	candidates = r.offerings(s, candidates)
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {
 		return r.siblings(ctx, s)
@@ -43,6 +41,13 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	}
 	s.handle.Placement = s.request.Placement
 	return outcome.Continue()
+}
+
+// offerings returns the candidates that the next attempt chooses from, with what is known of shortages.
+func (r *Reconciler[M]) offerings(s *scope[M], candidates []driver.Candidate) []driver.Candidate {
+	candidates = untaken(withoutTypes(candidates, r.typesRefused(s)), r.taken.get(s.Key()))
+	candidates = untaken(candidates, r.inventory.Silent(s.handle.Scope)) // What goes there could not be seen, nor go elsewhere then.
+	return r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
 }
 
 // completeRequest sets what the request has before it has a name and a place.

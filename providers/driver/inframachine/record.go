@@ -12,6 +12,7 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/shortage"
 )
 
 // LaunchAnnotation holds the record of the launch as JSON. It is an annotation because clusterctl
@@ -142,7 +143,7 @@ func (r launchRecord) afterEnded() launchRecord {
 // the same attempt had an unknown outcome.
 //
 // A refusal proves that this call created no instance, and nothing about an earlier one: limits and
-// permissions are checked before tokens. Only a lack of capacity proves both, since a token that has
+// permissions are checked before tokens. After a quota the next attempt may be of another type. Only a lack of capacity proves both, since a token that has
 // made an instance returns it; even that counts only when the instance would have shown up by now.
 func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time.Duration) launchRecord {
 	switch driver.ClassOf(err) {
@@ -150,7 +151,14 @@ func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time
 		if !uncertain || r.FirstCall == nil || !now.Before(r.FirstCall.Add(grace)) {
 			return r.next()
 		}
-	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassUnresolved,
+	case driver.ClassQuota:
+		if !uncertain && shortage.IsShortage(err) {
+			return r.next() // With another type, if there is one.
+		}
+		if !uncertain {
+			return r.rejected()
+		}
+	case driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassUnresolved,
 		driver.ClassConflict, driver.ClassRefused:
 		if !uncertain {
 			return r.rejected()

@@ -79,7 +79,7 @@ func TestRecordAfterAFailure(t *testing.T) {
 		want      launchRecord
 	}{
 		"capacity":                          {driver.ClassCapacity, false, now, next},
-		"quota":                             {driver.ClassQuota, false, now, closed},
+		"quota":                             {driver.ClassQuota, false, now, next},
 		"throttle":                          {driver.ClassThrottle, false, now, closed},
 		"auth":                              {driver.ClassAuth, false, now, closed},
 		"terminal":                          {driver.ClassTerminal, false, now, closed},
@@ -102,6 +102,8 @@ func TestRecordAfterAFailure(t *testing.T) {
 			NewWithT(t).Expect(open.after(err, test.uncertain, test.at, grace)).To(Equal(test.want))
 		})
 	}
+	volumes := &driver.Error{Class: driver.ClassQuota, AllTypes: true, Err: errors.New("x")}
+	NewWithT(t).Expect(open.after(volumes, false, now, grace)).To(Equal(closed), "another type would be refused as well")
 	shortage := &driver.Error{Class: driver.ClassCapacity, Err: errors.New("x")}
 	NewWithT(t).Expect(closed.after(shortage, true, now, grace)).To(Equal(next), "no call is outstanding")
 }

@@ -1,5 +1,5 @@
-// Package shortage remembers where a cloud lacked capacity, for all machines of the process, so that the next launch goes
-// elsewhere if it may.
+// Package shortage remembers where a cloud lacked capacity, and which types were over a quota, for all machines of the process, so that
+// the next launch goes elsewhere if it may.
 //
 // Capacity is scarce of an instance type in a failure domain on one market (purchase option) in a limit scope. A shortage
 // of a place's own (driver.Error.OnlyPlace), for example of the addresses of a subnet, holds for that place only, and
@@ -7,6 +7,8 @@
 // own terms (driver.Error.OnlyTerms), for example of the most that it pays, holds for launches with the same terms only. The
 // failure domain and the place have the names that the account knows them by, so shortages of different limit scopes have
 // nothing to do with each other.
+//
+// A quota is a shortage of the instance type on its market in all failure domains of the limit scope (quota.go).
 //
 // A shortage is forgotten after the TTL, from when it was last seen. A success does not end it: one instance that found
 // room proves little about the next. Nothing is persisted. What the cloud's lists show of launches that failed late and of
@@ -45,6 +47,7 @@ type Memory struct {
 
 	mu       sync.Mutex
 	since    map[subject]time.Time
+	quotas   map[subject]string
 	refusals map[offering]refusals
 }
 
@@ -70,7 +73,7 @@ func New(clk clock.PassiveClock, ttl time.Duration) *Memory {
 	if ttl <= 0 {
 		ttl = DefaultTTL
 	}
-	m := &Memory{clock: clk, ttl: ttl, since: map[subject]time.Time{}, refusals: map[offering]refusals{}}
+	m := &Memory{clock: clk, ttl: ttl, since: map[subject]time.Time{}, quotas: map[subject]string{}, refusals: map[offering]refusals{}}
 	collector.add(m)
 	return m
 }
@@ -97,16 +100,20 @@ func termsOf(limitScope string, c driver.Candidate) subject {
 	return subject{offering: offeringOf(limitScope, c), terms: c.Terms}
 }
 
-// Report records the error of a launch at the candidate that has just failed. Errors of other classes than Capacity, and
-// nil, are no shortages.
+// Report records the error of a launch at the candidate that has just failed, if IsShortage.
 func (m *Memory) Report(limitScope string, c driver.Candidate, err error) {
-	if !driver.IsCapacity(err) {
+	if !IsShortage(err) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.present()
-	m.saw(subjectOf(limitScope, c, err), now, now)
+	short := subjectOf(limitScope, c, err)
+	m.saw(short, now, now)
+	if driver.IsQuota(err) {
+		m.quotas[short] = err.Error()
+		return
+	}
 	counted := offeringOf(limitScope, c)
 	if _, known := m.refusals[counted]; !known && len(m.refusals) >= maxCounted {
 		counted = offering{limitScope: limitScope, instanceType: otherType}
@@ -120,6 +127,8 @@ func subjectOf(limitScope string, c driver.Candidate, err error) subject {
 	switch {
 	case errors.As(err, &e) && e.OnlyPlace:
 		return placeOf(limitScope, c)
+	case e != nil && e.Class == driver.ClassQuota:
+		return quotaOf(limitScope, c)
 	case e != nil && e.OnlyTerms:
 		return termsOf(limitScope, c)
 	}
@@ -172,6 +181,7 @@ func (m *Memory) present() time.Time {
 			m.since[of] = now
 		case now.Sub(when) >= m.ttl:
 			delete(m.since, of)
+			delete(m.quotas, of)
 		}
 	}
 	for of, r := range m.refusals {
@@ -185,24 +195,18 @@ func (m *Memory) present() time.Time {
 	return now
 }
 
-// Mark returns the candidates with ShortSince set to when each last lacked capacity, in its failure domain or at its place;
-// to zero if not lately. It does not change its argument.
+// Mark returns the candidates with ShortSince set to when each last lacked capacity, in its failure domain or at its place, or was over
+// a quota; to zero if not lately. It does not change its argument.
 func (m *Memory) Mark(limitScope string, candidates []driver.Candidate) []driver.Candidate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.present()
 	marked := slices.Clone(candidates)
 	for i, c := range marked {
-		marked[i].ShortSince = latest(m.since[domainOf(limitScope, c)], latest(m.since[placeOf(limitScope, c)], m.since[termsOf(limitScope, c)]))
+		subjects := []subject{domainOf(limitScope, c), placeOf(limitScope, c), termsOf(limitScope, c), quotaOf(limitScope, c)}
+		marked[i].ShortSince = m.since[slices.MaxFunc(subjects, func(a, b subject) int { return m.since[a].Compare(m.since[b]) })]
 	}
 	return marked
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Explain adds to a refusal for lack of capacity what was asked for, since the cloud's own words often leave that out: the

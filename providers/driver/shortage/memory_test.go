@@ -27,7 +27,9 @@ func TestWhatIsShort(t *testing.T) {
 		"capacity":                   {lacking(false), []bool{true, true, false, false, false}},
 		"capacity of the place only": {lacking(true), []bool{true, false, true, true, false}},
 		"success":                    {nil, []bool{false, false, false, false, false}},
-		"quota":                      {driver.NewQuotaError("", "", cause), []bool{false, false, false, false, false}},
+		"quota":                      {driver.NewQuotaError("", "", cause), []bool{true, true, false, false, true}},
+		"quota of the place":         {&driver.Error{Class: driver.ClassQuota, OnlyPlace: true}, []bool{true, false, true, true, false}},
+		"quota of all types":         {&driver.Error{Class: driver.ClassQuota, AllTypes: true}, []bool{false, false, false, false, false}},
 		"no class":                   {cause, []bool{false, false, false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {

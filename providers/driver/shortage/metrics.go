@@ -12,7 +12,7 @@ import (
 // collector reads the metrics from the memories, so that they end with the shortages.
 var collector = &memories{
 	present: describe("millwright_cloud_shortages",
-		"Number of shortages of capacity that are remembered now, by what lacked; without instance type and market those of a place's own, such as addresses of a subnet."),
+		"Number of shortages of capacity or quota that are remembered now, by what lacked; without instance type and market those of a place's own, such as addresses of a subnet; without failure domain those of a quota."),
 	refused: describe("millwright_cloud_capacity_refusals_total",
 		"Number of launches that the cloud refused for lack of capacity, by what was asked for; dropped a day after the latest."),
 	all: map[weak.Pointer[Memory]]struct{}{},

@@ -38,7 +38,7 @@ type AWSMachineSpec struct {
 	InstanceType string `json:"instanceType,omitempty"`
 
 	// fallbackInstanceTypes are instance types that do as well, in the order in which they are tried
-	// when EC2 has no capacity for instanceType in any of the subnets: at most 15, each once, and not
+	// when EC2 has no capacity for instanceType in any of the subnets, or a quota for it is used up: at most 15, each once, and not
 	// instanceType itself. They must be able to boot the same image; one that EC2 refuses for this spec is
 	// left out. Unset means that the launch waits for capacity of instanceType. status.instanceType says
 	// which one it has become.
