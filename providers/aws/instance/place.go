@@ -10,7 +10,7 @@ import (
 
 // Places returns the subnets that the spec allows, each with every instance type that it allows.
 func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) ([]driver.Candidate, error) {
-	spec := &launch.Object.Spec
+	spec := &normalized(launch.Object).Spec
 	r, err := d.in(ctx, launch.Scope)
 	if err != nil {
 		return nil, err

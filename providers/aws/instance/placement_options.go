@@ -57,12 +57,16 @@ func capacityReservation(c *infrav1.CapacityReservation) *types.CapacityReservat
 func addHardware(in *ec2.RunInstancesInput, spec *infrav1.AWSMachineSpec) {
 	if p := spec.Placement; p != nil {
 		in.Placement = &types.Placement{
-			GroupName:            optional(p.GroupName),
 			PartitionNumber:      p.Partition,
 			Tenancy:              types.Tenancy(p.Tenancy),
 			HostId:               optional(p.HostID),
 			HostResourceGroupArn: optional(p.HostResourceGroupARN),
 			Affinity:             optional(string(p.Affinity)),
+		}
+		if placementGroupID.MatchString(p.GroupName) {
+			in.Placement.GroupId = aws.String(p.GroupName)
+		} else {
+			in.Placement.GroupName = optional(p.GroupName)
 		}
 	}
 	if o := spec.CPUOptions; o != nil {

@@ -16,6 +16,7 @@ import (
 
 // Create runs one instance.
 func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Accepted, error) {
+	launch.Object = normalized(launch.Object)
 	i, err := d.run(ctx, launch)
 	return driver.Accepted{Instance: i}, err
 }
@@ -75,7 +76,7 @@ func runInput(launch driver.Launch[*infrav1.AWSMachine], img image, net network)
 		NetworkInterfaces:   interfaces(spec, launch.Placement, net),
 		BlockDeviceMappings: blockDevices(spec, img.rootDevice),
 		MetadataOptions:     metadataOptions(spec.Metadata),
-		TagSpecifications:   tagSpecifications(ownershipTags(launch)),
+		TagSpecifications:   tagSpecifications(ownershipTags(launch), spec.Spot != nil),
 		UserData:            aws.String(base64.StdEncoding.EncodeToString(userData(launch))),
 		// A machine that shuts itself down is terminated, not stopped: nothing starts it again.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,

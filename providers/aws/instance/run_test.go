@@ -116,7 +116,7 @@ func TestCAPA4629TagsOfAUserHideNoInstance(t *testing.T) {
 		"team": "blue", TagOwnerUID: "uid", TagCluster: "ns/green", TagMachine: "ns/m",
 		"kubernetes.io/cluster/green": "owned", "Name": "m", "MachineName": "ns/m",
 	}))
-	specs := tagSpecifications(tags)
+	specs := tagSpecifications(tags, false)
 	g.Expect(specs).To(HaveLen(3))
 	for _, s := range specs {
 		g.Expect(tagValue(s.Tags, TagOwnerUID)).To(Equal("uid"))

@@ -19,9 +19,10 @@ import (
 
 // subnet is a place to put an instance.
 type subnet struct {
-	id   string
-	zone string
-	vpc  string
+	id     string
+	zone   string
+	zoneID string
+	vpc    string
 }
 
 // candidates returns the subnets that the spec allows, in the failure domain if one is asked for and where the extra interfaces
@@ -43,7 +44,10 @@ func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, f
 			}
 		}
 	}
-	here := slices.DeleteFunc(all, func(s subnet) bool { return failureDomain != "" && s.zone != failureDomain })
+	here := slices.DeleteFunc(all, func(s subnet) bool {
+		// The console prints the zone's ID, such as use1-az1, beside its name.
+		return failureDomain != "" && s.zone != failureDomain && s.zoneID != failureDomain
+	})
 	switch {
 	case len(here) == 0 && missing != nil:
 		return nil, missing
@@ -88,7 +92,8 @@ func (r *region) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 		for _, s := range page.Subnets {
 			if s.State == "" || s.State == types.SubnetStateAvailable {
 				found = append(found, subnet{
-					id: aws.ToString(s.SubnetId), zone: aws.ToString(s.AvailabilityZone), vpc: aws.ToString(s.VpcId),
+					id: aws.ToString(s.SubnetId), zone: aws.ToString(s.AvailabilityZone),
+					zoneID: aws.ToString(s.AvailabilityZoneId), vpc: aws.ToString(s.VpcId),
 				})
 				continue
 			}

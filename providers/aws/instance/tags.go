@@ -32,7 +32,7 @@ const (
 	tagMachineName  = "MachineName"
 )
 
-// taggedAtLaunch are the resources that one launch creates.
+// taggedAtLaunch are the resources that every launch creates.
 var taggedAtLaunch = []types.ResourceType{
 	types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface,
 }
@@ -56,16 +56,20 @@ func ownershipTags(launch driver.Launch[*infrav1.AWSMachine]) map[string]string 
 	return tags
 }
 
-// tagSpecifications puts the same tags on everything that the launch creates. They are sorted, since
-// the same token must always come with the same request.
-func tagSpecifications(tags map[string]string) []types.TagSpecification {
+// tagSpecifications puts the same tags on everything that the launch creates, which includes the request of a spot instance: EC2
+// refuses its type for others. They are sorted, since the same token must always come with the same request.
+func tagSpecifications(tags map[string]string, spot bool) []types.TagSpecification {
 	list := make([]types.Tag, 0, len(tags))
 	for key, value := range tags {
 		list = append(list, types.Tag{Key: aws.String(key), Value: aws.String(value)})
 	}
 	slices.SortFunc(list, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
-	specs := make([]types.TagSpecification, 0, len(taggedAtLaunch))
-	for _, resource := range taggedAtLaunch {
+	resources := taggedAtLaunch
+	if spot {
+		resources = append(slices.Clone(resources), types.ResourceTypeSpotInstancesRequest)
+	}
+	specs := make([]types.TagSpecification, 0, len(resources))
+	for _, resource := range resources {
 		specs = append(specs, types.TagSpecification{ResourceType: resource, Tags: list})
 	}
 	return specs

@@ -7,7 +7,12 @@ import (
 // AWSMachineSpec is the desired state of one EC2 instance. All of it but providerID is fixed when
 // the object is created: an instance is replaced, never changed.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || !(self.instanceType in self.fallbackInstanceTypes)",message="instanceType is tried first anyway: remove it from fallbackInstanceTypes",fieldPath=".fallbackInstanceTypes"
-// +kubebuilder:validation:XValidation:rule="!has(self.ami.ssmParameter) || !self.ami.ssmParameter.startsWith('arn:') || self.ami.ssmParameter.contains(':ssm:' + self.region + ':')",message="Systems Manager reads a parameter in its own region only: give the ARN of one in the region of the spec",fieldPath=".ami.ssmParameter"
+// +kubebuilder:validation:XValidation:rule="!has(self.ami.ssmParameter) || !self.ami.ssmParameter.contains('arn:') || self.ami.ssmParameter.contains(':ssm:' + self.region + ':')",message="Systems Manager reads a parameter in its own region only: give the ARN of one in the region of the spec",fieldPath=".ami.ssmParameter"
+// +kubebuilder:validation:XValidation:rule="!has(self.ami.id) || !self.ami.id.contains('arn:') || self.ami.id.contains(':ec2:' + self.region + ':') || self.ami.id.contains(':ssm:' + self.region + ':')",message="the ARN is of another region: give an image, or a parameter, in the region of the spec",fieldPath=".ami.id"
+// +kubebuilder:validation:XValidation:rule="self.subnets.all(s, !has(s.id) || !s.id.startsWith('arn:') || s.id.contains(':ec2:' + self.region + ':'))",message="the ARN of a subnet is of another region: give subnets in the region of the spec",fieldPath=".subnets"
+// +kubebuilder:validation:XValidation:rule="!has(self.securityGroupIDs) || self.securityGroupIDs.all(g, !g.startsWith('arn:') || g.contains(':ec2:' + self.region + ':'))",message="the ARN of a security group is of another region: give groups in the region of the spec",fieldPath=".securityGroupIDs"
+// +kubebuilder:validation:XValidation:rule="!has(self.rootVolume) || !has(self.rootVolume.kmsKeyID) || !self.rootVolume.kmsKeyID.startsWith('arn:') || self.rootVolume.kmsKeyID.contains(':kms:' + self.region + ':')",message="the key is in another region: give a KMS key in the region of the spec",fieldPath=".rootVolume.kmsKeyID"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, !has(v.kmsKeyID) || !v.kmsKeyID.startsWith('arn:') || v.kmsKeyID.contains(':kms:' + self.region + ':'))",message="the key of a volume is in another region: give a KMS key in the region of the spec",fieldPath=".volumes"
 // +kubebuilder:validation:XValidation:rule="!has(self.extraInterfaces) || !has(self.publicIP) || !self.publicIP",message="EC2 gives no public IP address to an instance that is launched with several interfaces: remove publicIP or extraInterfaces",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.marketType)",message="an instance is bought in one way: remove spot or marketType",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="!has(self.marketType) || self.marketType != 'CapacityBlock' || has(self.capacityReservation) && has(self.capacityReservation.id)",message="marketType CapacityBlock needs the ID of the Capacity Block: set capacityReservation.id",fieldPath=".marketType"
@@ -27,14 +32,14 @@ type AWSMachineSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$')",message="give the code of a region in lower case, such as eu-central-1, without the letter of a zone"
 	Region string `json:"region,omitempty"`
 
 	// instanceType is the EC2 instance type, for example m5.large.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9-]+[.][a-z0-9-]+$')",message="give the name of an EC2 instance type in lower case, such as m5.large, without the prefix of another service"
 	InstanceType string `json:"instanceType,omitempty"`
 
 	// fallbackInstanceTypes are instance types that do as well, in the order in which they are tried
@@ -48,7 +53,7 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9-]+[.][a-z0-9-]+$')",message="give the name of an EC2 instance type in lower case, such as m5.large, without the prefix of another service"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="each fallback instance type is tried once: remove the repetition"
 	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
 
@@ -67,14 +72,14 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Subnets []SubnetReference `json:"subnets,omitempty"`
 
-	// securityGroupIDs are security groups of the primary network interface, beside those of
+	// securityGroupIDs are security groups of the primary network interface, by ID or ARN, beside those of
 	// securityGroupSelectors: at most 16. Unset, both of them, means the default security group of the VPC.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]+$`
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:security-group/)?sg-[0-9a-f]+$')",message="give the ID of a security group (sg-...) or its ARN; groups are found by name with the filter group-name"
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
 	// securityGroupSelectors are searches for security groups of the primary network interface: all
@@ -99,10 +104,12 @@ type AWSMachineSpec struct {
 	// +optional
 	UserDataStorage *UserDataStorage `json:"userDataStorage,omitempty"`
 
-	// keyName is the name of the EC2 key pair for SSH. Unset means no key.
+	// keyName is the name of the EC2 key pair for SSH: not its ID. Unset means no key.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^key-[0-9a-f]{17}$') && !self.startsWith('arn:') && !self.startsWith('ssh-')",message="EC2 finds a key pair by its name when it launches: give the name, not the ID, the ARN or the key itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]([ -~]*[!-~])?$')",message="the name of a key pair has ASCII characters, and no space or line break at its ends: remove what else there is"
 	KeyName string `json:"keyName,omitempty"`
 
 	// publicIP is whether the primary network interface gets a public IPv4 address. Unset means as its subnet
@@ -141,6 +148,7 @@ type AWSMachineSpec struct {
 
 	// rootVolume changes the root volume. Unset means as the image says.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || !(self.type in ['st1', 'sc1'])",message="no instance boots from the types st1 and sc1: choose gp3, gp2, io1, io2 or standard",fieldPath=".type"
 	RootVolume *Volume `json:"rootVolume,omitempty"`
 
 	// volumes are further volumes, created and deleted with the instance. No two may have names of the same device: /dev/sdf,

@@ -25,22 +25,22 @@ type Filter struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.id), has(self.ssmParameter), has(self.filters)].filter(x, x).size() == 1",message="exactly one of id, ssmParameter and filters must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.filters) == has(self.owners)",message="owners must be set with filters, and only then: a search without owners finds images that anybody published"
 type AMIReference struct {
-	// id of the image.
+	// id of the image, its ARN, or resolve:ssm: with what ssmParameter takes, as in launch templates.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^ami-[0-9a-f]+$`
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:([0-9]{12})?:image/)?ami-[0-9a-f]+$') || self.matches('^resolve:ssm:(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$')",message="give the ID of an image (ami-...), its ARN, or resolve:ssm:<parameter>; images are found by name with filters"
 	ID string `json:"id,omitempty"`
 
 	// ssmParameter is the name or the ARN of a parameter of AWS Systems Manager whose value is the ID of
-	// the image, for example
+	// the image, with or without resolve:ssm: before it, for example
 	// /aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id. It may
 	// end in :<version> or :<label>. It is read in the instance's region at the launch, and again after
 	// five minutes, so that a new value is used by the next machines. A SecureString is not decrypted.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$`
+	// +kubebuilder:validation:Pattern=`^(resolve:ssm:)?(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$`
 	SSMParameter string `json:"ssmParameter,omitempty"`
 
 	// filters of DescribeImages, for example {name: name, values: ["millwright-node-v1.36.*"]}.
@@ -51,24 +51,24 @@ type AMIReference struct {
 	// +kubebuilder:validation:MaxItems=10
 	Filters []Filter `json:"filters,omitempty"`
 
-	// owners whose images are searched: account IDs, self, amazon or aws-marketplace.
+	// owners whose images are searched: account IDs, self, amazon, aws-marketplace or aws-backup-vault.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=32
-	// +kubebuilder:validation:items:Pattern=`^([0-9]{12}|self|amazon|aws-marketplace)$`
+	// +kubebuilder:validation:items:Pattern=`^([0-9]{12}|[0-9]{4}-[0-9]{4}-[0-9]{4}|self|amazon|aws-marketplace|aws-backup-vault)$`
 	Owners []string `json:"owners,omitempty"`
 }
 
 // SubnetReference names subnets: one by id, or all that match filters.
 // +kubebuilder:validation:XValidation:rule="has(self.id) != has(self.filters)",message="exactly one of id and filters must be set"
 type SubnetReference struct {
-	// id of the subnet.
+	// id of the subnet, or its ARN.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^subnet-[0-9a-f]+$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:subnet/)?subnet-[0-9a-f]+$')",message="give the ID of a subnet (subnet-...) or its ARN; subnets are found by name with the filter tag:Name"
 	ID string `json:"id,omitempty"`
 
 	// filters of DescribeSubnets, for example {name: "tag:role", values: [nodes]}.
@@ -89,6 +89,11 @@ type VolumeType string
 // +kubebuilder:validation:XValidation:rule="!has(self.iops) || (has(self.type) && self.type in ['gp3', 'io1', 'io2'])",message="iops can be set for the types gp3, io1 and io2 only"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || !(self.type in ['io1', 'io2']) || has(self.iops)",message="the types io1 and io2 need iops"
 // +kubebuilder:validation:XValidation:rule="!has(self.throughputMiBps) || (has(self.type) && self.type == 'gp3')",message="throughputMiBps can be set for the type gp3 only"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || self.sizeGiB <= (self.type == 'standard' ? 1024 : self.type in ['gp3', 'io2'] ? 65536 : 16384)",message="the volume is larger than EC2 makes one of its type: at most 1,024 GiB of standard, 16,384 GiB of gp2, io1, st1 and sc1, 65,536 GiB of gp3 and io2",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.sizeGiB) || !has(self.type) || self.sizeGiB >= (self.type in ['st1', 'sc1'] ? 125 : self.type in ['io1', 'io2'] ? 4 : 1)",message="the volume is smaller than EC2 makes one of its type: at least 4 GiB of io1 and io2, 125 GiB of st1 and sc1",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="!has(self.iops) || !has(self.type) || self.iops >= (self.type == 'gp3' ? 3000 : 100) && self.iops <= (self.type == 'gp3' ? 80000 : self.type == 'io1' ? 64000 : 256000)",message="EC2 has 3,000 to 80,000 IOPS for gp3, 100 to 64,000 for io1 and 100 to 256,000 for io2: choose a number within these",fieldPath=".iops"
+// +kubebuilder:validation:XValidation:rule="!has(self.iops) || !has(self.type) || !has(self.sizeGiB) || self.type == 'gp3' && self.iops <= 3000 || self.iops <= self.sizeGiB * (self.type == 'gp3' ? 500 : self.type == 'io1' ? 50 : 1000)",message="EC2 has at most 500 IOPS for each GiB of gp3, 50 of io1 and 1,000 of io2: lower iops, or raise sizeGiB",fieldPath=".iops"
+// +kubebuilder:validation:XValidation:rule="!has(self.throughputMiBps) || self.throughputMiBps * 4 <= (has(self.iops) ? self.iops : 3000)",message="EC2 has at most 0.25 MiB/s for each of the IOPS of gp3, of which there are 3,000 by default: lower throughputMiBps, or raise iops",fieldPath=".throughputMiBps"
 // +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || (has(self.encrypted) && self.encrypted)",message="kmsKeyID needs encrypted: true"
 type Volume struct {
 	// sizeGiB is the size in GiB: at least that of the snapshot that the volume is created from. Unset
@@ -102,13 +107,13 @@ type Volume struct {
 	// +optional
 	Type VolumeType `json:"type,omitempty"`
 
-	// snapshotID is the EBS snapshot that the volume is created from, for example snap-0123456789abcdef0.
+	// snapshotID is the EBS snapshot that the volume is created from, for example snap-0123456789abcdef0, or its ARN.
 	// Unset means the image's own for the root volume, and an empty volume otherwise. A root volume
 	// must be made from a snapshot of a bootable volume of the same architecture and platform.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^snap-[0-9a-f]+$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:([0-9]{12})?:snapshot/)?snap-[0-9a-f]+$')",message="give the ID of a snapshot (snap-...) or its ARN"
 	SnapshotID string `json:"snapshotID,omitempty"`
 
 	// iops is the number of operations per second that is paid for (gp3, io1, io2).
@@ -128,23 +133,24 @@ type Volume struct {
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 
-	// kmsKeyID is the KMS key (ID, alias or ARN) that encrypts the volume. Unset means the
-	// account's default key for EBS.
+	// kmsKeyID is the KMS key that encrypts the volume: its ID, alias/<name>, or the ARN of either. EC2 reports a key
+	// that it cannot use only after it has accepted the launch. Unset means the account's default key for EBS.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:)?alias/[a-zA-Z0-9/_-]+$') || self.matches('^((arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:)?key/)?([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})$')",message="give the ID of a KMS key, alias/<name>, or the ARN of either"
 	KMSKeyID string `json:"kmsKeyID,omitempty"`
 }
 
 // DataVolume is a volume beside the root volume. It is deleted with the instance.
 // +kubebuilder:validation:XValidation:rule="has(self.sizeGiB) || has(self.snapshotID)",message="how large is the volume? set sizeGiB, or snapshotID to make it from a snapshot"
 type DataVolume struct {
-	// device is the name under which the volume is attached, for example /dev/sdf: /dev/sd[b-z] or
-	// /dev/xvd[b-z]. Instance types of the Nitro System show it as /dev/nvme*n1.
+	// device is the name under which the volume is attached, for example /dev/sdf: /dev/sd[b-z], /dev/xvd[b-z] or
+	// /dev/xvd[b-d][a-z]. Instance types of the Nitro System show it as /dev/nvme*n1.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^(/dev/)?(sd[b-z][0-9]*|xvd[b-z][a-z]?)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/dev/)?(sd[b-z]([1-9]|1[0-5])?|xvd[b-z]|xvd[b-d][a-z])$')",message="EC2 has no such device name for a further volume: choose one of /dev/sd[b-z], /dev/xvd[b-z] and /dev/xvd[b-d][a-z]"
 	Device string `json:"device,omitempty"`
 
 	Volume `json:",inline"`
@@ -158,6 +164,7 @@ type Spot struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="nothing is sold for 0: give the most to pay for an hour, or remove maxPrice to pay the price on demand"
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 

@@ -39,8 +39,8 @@ type ExtraInterface struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]+$`
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:security-group/)?sg-[0-9a-f]+$')",message="give the ID of a security group (sg-...) or its ARN; groups are found by name with the filter group-name"
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
 	// interfaceType is interface, efa for an Elastic Fabric Adapter, or efa-only for one without IP

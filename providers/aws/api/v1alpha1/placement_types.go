@@ -30,12 +30,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !has(self.resourceGroupARN)",message="an instance runs in one reservation or in those of one group: remove id or resourceGroupARN"
 // +kubebuilder:validation:XValidation:rule="!has(self.preference) || self.preference == 'capacity-reservations-only' || !has(self.id) && !has(self.resourceGroupARN)",message="with id or resourceGroupARN the only preference that EC2 takes is capacity-reservations-only: remove preference, or what it contradicts"
 type CapacityReservation struct {
-	// id of one Capacity Reservation or Capacity Block, for example cr-0123456789abcdef0. It must be in
+	// id of one Capacity Reservation or Capacity Block, for example cr-0123456789abcdef0, or its ARN. It must be in
 	// the zone of the subnet, so name subnets of that zone only. The launch waits while it is full.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^cr-[0-9a-f]+$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:capacity-reservation/)?cr-[0-9a-f]+$')",message="give the ID of a Capacity Reservation (cr-...) or its ARN; a resource group goes into resourceGroupARN"
 	ID string `json:"id,omitempty"`
 
 	// resourceGroupARN is the resource group of Capacity Reservations of which one is used. When none
@@ -77,11 +77,12 @@ type HostAffinity string
 // +kubebuilder:validation:XValidation:rule="!has(self.hostID) && !has(self.hostResourceGroupARN) && !has(self.affinity) || has(self.tenancy) && self.tenancy == 'host'",message="hostID, hostResourceGroupARN and affinity are of Dedicated Hosts: set tenancy to host, or remove them"
 // +kubebuilder:validation:XValidation:rule="!has(self.groupName) || !has(self.tenancy) || self.tenancy != 'host'",message="EC2 puts no instances on Dedicated Hosts into placement groups: remove groupName, or choose another tenancy"
 type Placement struct {
-	// groupName is the placement group, which must exist: it is not created. A cluster group is in one
+	// groupName is the placement group, by name, ID or ARN. It must exist: it is not created. A cluster group is in one
 	// zone; a spread group takes at most seven instances in a zone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('arn:') && size(self) <= 255 || self.matches('^arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:placement-group/[ -~]{1,255}$')",message="give the name of a placement group, its ID (pg-...) or its ARN"
 	GroupName string `json:"groupName,omitempty"`
 
 	// partition is the number of the partition, from 1 to 7, of a group with the strategy partition.
@@ -96,12 +97,12 @@ type Placement struct {
 	// +optional
 	Tenancy Tenancy `json:"tenancy,omitempty"`
 
-	// hostID is the Dedicated Host, for example h-0123456789abcdef0, with tenancy host. Unset means any
+	// hostID is the Dedicated Host, for example h-0123456789abcdef0, or its ARN, with tenancy host. Unset means any
 	// that takes instances without being named (auto-placement).
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^h-[0-9a-f]+$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:[0-9]{12}:dedicated-host/)?h-[0-9a-f]+$')",message="give the ID of a Dedicated Host (h-...) or its ARN; a host resource group goes into hostResourceGroupARN"
 	HostID string `json:"hostID,omitempty"`
 
 	// hostResourceGroupARN is the host resource group that chooses the Dedicated Host, with tenancy host.
