@@ -54,6 +54,12 @@ type Catalog struct {
 	// Pools are how many instances have room where, VCPUQuotas how much the account may run.
 	Pools      []Pool
 	VCPUQuotas VCPUQuotas
+	// GroupQuotas are the quotas of the groups of families beside the standard one, by their names in quotaGroup; 0 for no limit.
+	GroupQuotas map[string]VCPUQuotas
+	// VolumeQuotaGiB is how much there may be of each type of volume; 0 for no limit.
+	VolumeQuotaGiB int
+	// VolumeShortages are the types of volumes that zones have no room for.
+	VolumeShortages []VolumeShortage
 	// Parameters are those of Systems Manager.
 	Parameters []Parameter
 }
@@ -90,8 +96,8 @@ type Snapshot struct {
 
 // PlacementGroup is one placement group. Its strategy is cluster, spread or partition.
 type PlacementGroup struct {
-	Name, Strategy string
-	Partitions     int
+	ID, Name, Strategy string
+	Partitions         int
 }
 
 // CapacityReservation is reserved capacity for a number of instances of one type in one zone.
@@ -142,7 +148,12 @@ type Image struct {
 	RootSizeGiB int
 	// IMDSv2 makes instances of the image require metadata tokens unless the launch says otherwise.
 	IMDSv2 bool
-	Tags   map[string]string
+	// NoENA is true for an image without the driver that most types need.
+	NoENA bool
+	// BootMode is legacy-bios, uefi or uefi-preferred; empty for an image that does not say. TPM needs a type with NitroTPM.
+	BootMode string
+	TPM      bool
+	Tags     map[string]string
 }
 
 // InstanceType is one instance type with what a provider reads of it.
@@ -157,12 +168,22 @@ type InstanceType struct {
 	SpotPrice float64
 	// Zones offer the type; all when empty.
 	Zones []string
-	// NetworkCards are the cards of its interfaces, 1 when zero; EFA says whether they can be Elastic Fabric Adapters.
-	NetworkCards int
-	EFA          bool
+	// NetworkCards are the cards of its interfaces, 1 when zero; EFA is how many can be Elastic Fabric Adapters.
+	NetworkCards, EFA int
+	// Hypervisor is nitro, xen or metal.
+	Hypervisor string
+	// Attachments are how many volumes can be attached; unless Dedicated, interfaces count as well.
+	Attachments int
+	Dedicated   bool
+	// NoENA is true for types without the Elastic Network Adapter, Spot for those that are sold on spot, ClusterGroup for those that
+	// cluster placement groups take, TPM for those with NitroTPM, HostOnly for those that run on Dedicated Hosts alone.
+	NoENA, Spot, ClusterGroup, TPM, HostOnly bool
 	// SEVSNP and NestedVirtualization say which CPU options the type has.
 	SEVSNP, NestedVirtualization bool
 }
+
+// VolumeShortage is a type of volume that a zone has no room for.
+type VolumeShortage struct{ Type, AvailabilityZone string }
 
 // GPU describes the accelerators of an instance type.
 type GPU struct {

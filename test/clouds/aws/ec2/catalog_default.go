@@ -16,6 +16,7 @@ func DefaultCatalog(region string) *Catalog {
 		return Image{
 			ID: id, Name: name, Architecture: arch, State: "available", CreationDate: date,
 			RootDeviceName: "/dev/xvda", SnapshotID: "snap-" + id[len("ami-"):], RootSizeGiB: 8, IMDSv2: true,
+			BootMode: map[string]string{"x86_64": "uefi-preferred", "arm64": "uefi"}[arch],
 		}
 	}
 	return &Catalog{
@@ -37,6 +38,9 @@ func DefaultCatalog(region string) *Catalog {
 			image(DefaultARMImage, "millwright-node-v1.36.3-arm64", "arm64", "2026-09-01T00:00:00.000Z"),
 		},
 		InstanceTypes:    defaultInstanceTypes(),
+		VCPUQuotas:       VCPUQuotas{OnDemand: 768, Spot: 768},
+		GroupQuotas:      defaultGroupQuotas(),
+		VolumeQuotaGiB:   50 << 10,
 		KeyPairs:         []string{DefaultKeyPair},
 		InstanceProfiles: []string{DefaultProfile},
 		KMSKeys: []string{
@@ -45,8 +49,9 @@ func DefaultCatalog(region string) *Catalog {
 		},
 		Snapshots: []Snapshot{{ID: DefaultSnapshot, SizeGiB: 20}, {ID: DefaultEncryptedSnapshot, SizeGiB: 10, Encrypted: true}},
 		PlacementGroups: []PlacementGroup{
-			{Name: DefaultClusterGroup, Strategy: "cluster"}, {Name: DefaultSpreadGroup, Strategy: "spread"},
-			{Name: DefaultPartitionGroup, Strategy: "partition", Partitions: 3},
+			{ID: "pg-0a000000000000001", Name: DefaultClusterGroup, Strategy: "cluster"},
+			{ID: "pg-0a000000000000002", Name: DefaultSpreadGroup, Strategy: "spread"},
+			{ID: "pg-0a000000000000003", Name: DefaultPartitionGroup, Strategy: "partition", Partitions: 3},
 		},
 		CapacityReservations: []CapacityReservation{
 			{
@@ -63,43 +68,5 @@ func DefaultCatalog(region string) *Catalog {
 			{Name: "millwright-node", Value: DefaultImage, Version: 3, Labels: []string{"stable"}},
 		},
 		Hosts: []Host{{ID: DefaultHost, AvailabilityZone: region + "a", AutoPlacement: true, ResourceGroupARN: DefaultHostGroup}},
-	}
-}
-
-func defaultInstanceTypes() []InstanceType {
-	x86 := func(name string, vcpus, memory, interfaces, addresses int, spot float64) InstanceType {
-		return InstanceType{
-			Name: name, Architecture: "x86_64", VCPUs: vcpus, MemoryMiB: memory,
-			MaxInterfaces: interfaces, AddressesPerInterface: addresses, SpotPrice: spot, Burstable: name[0] == 't',
-		}
-	}
-	arm := x86("m6g.large", 2, 8192, 3, 10, 0.03)
-	arm.Architecture = "arm64"
-	gpu := x86("g4dn.xlarge", 4, 16384, 3, 10, 0.2)
-	gpu.GPU = &GPU{Manufacturer: "NVIDIA", Name: "T4", Count: 1, MemoryMiB: 16384}
-	big := x86("p5.48xlarge", 192, 2097152, 64, 50, 30)
-	big.NetworkCards, big.EFA = 32, true
-	big.GPU = &GPU{Manufacturer: "NVIDIA", Name: "H100", Count: 8, MemoryMiB: 81920}
-	confidential := x86("m6a.large", 2, 8192, 3, 10, 0.04)
-	confidential.SEVSNP = true
-	nested := x86("m8i.large", 2, 8192, 3, 10, 0.04)
-	nested.NestedVirtualization = true
-	fabric := x86("c5n.18xlarge", 72, 196608, 15, 50, 1.2)
-	fabric.EFA = true
-	return []InstanceType{
-		x86("t3.medium", 2, 4096, 3, 6, 0.02),
-		x86("t3.large", 2, 8192, 3, 12, 0.04),
-		x86("m5.large", 2, 8192, 3, 10, 0.04),
-		x86("m5.xlarge", 4, 16384, 4, 15, 0.08),
-		x86("m5.2xlarge", 8, 32768, 4, 15, 0.16),
-		x86("c5.large", 2, 4096, 3, 10, 0.04),
-		x86("c5.xlarge", 4, 8192, 4, 15, 0.08),
-		x86("r5.large", 2, 16384, 3, 10, 0.05),
-		arm,
-		gpu,
-		big,
-		confidential,
-		nested,
-		fabric,
 	}
 }

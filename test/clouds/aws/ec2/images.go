@@ -26,6 +26,8 @@ type xmlImage struct {
 	Hypervisor         string          `xml:"hypervisor"`
 	ENASupport         bool            `xml:"enaSupport"`
 	IMDSSupport        string          `xml:"imdsSupport,omitempty"`
+	BootMode           string          `xml:"bootMode,omitempty"`
+	TPMSupport         string          `xml:"tpmSupport,omitempty"`
 	PlatformDetails    string          `xml:"platformDetails"`
 	Tags               []xmlTag        `xml:"tagSet>item"`
 }
@@ -108,11 +110,14 @@ func (s *Server) describeImage(i *Image) xmlImage {
 	out := xmlImage{
 		ID: i.ID, Location: s.imageOwner(i) + "/" + i.Name, State: i.State, OwnerID: s.imageOwner(i), CreationDate: i.CreationDate,
 		Architecture: i.Architecture, Type: "machine", Name: i.Name, Description: i.Description, RootDeviceType: "ebs",
-		RootDeviceName: i.RootDeviceName, VirtualizationType: "hvm", Hypervisor: "xen", ENASupport: true,
+		RootDeviceName: i.RootDeviceName, VirtualizationType: "hvm", Hypervisor: "xen", ENASupport: !i.NoENA, BootMode: i.BootMode,
 		PlatformDetails: "Linux/UNIX", Tags: xmlTags(i.Tags),
 		BlockDevices: []xmlImageBlock{{DeviceName: i.RootDeviceName, EBS: xmlImageEBS{
 			SnapshotID: i.SnapshotID, VolumeSize: i.RootSizeGiB, DeleteOnTermination: true, VolumeType: "gp3",
 		}}},
+	}
+	if i.TPM {
+		out.TPMSupport = "v2.0"
 	}
 	if i.IMDSv2 {
 		out.IMDSSupport = "v2.0"

@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"strconv"
+	"strings"
 
 	"millwright.dev/test/clouds/simulator"
 )
@@ -28,12 +29,34 @@ type xmlType struct {
 	Network           xmlNetwork  `xml:"networkInfo"`
 	GPU               *xmlGPUInfo `xml:"gpuInfo"`
 	Burstable         bool        `xml:"burstablePerformanceSupported"`
+	BootModes         []string    `xml:"supportedBootModes>item"`
+	Strategies        []string    `xml:"placementGroupInfo>supportedStrategies>item"`
+	Features          []string    `xml:"processorInfo>supportedFeatures>item"`
+	EBS               xmlEBS      `xml:"ebsInfo"`
+}
+
+type xmlEBS struct {
+	LimitType  string `xml:"attachmentLimitType"`
+	Max        int    `xml:"maximumEbsAttachments"`
+	Encryption string `xml:"encryptionSupport"`
+}
+
+type xmlNetworkCard struct {
+	Index         int `xml:"networkCardIndex"`
+	MaxInterfaces int `xml:"maximumNetworkInterfaces"`
+}
+
+type xmlEFAInfo struct {
+	Max int `xml:"maximumEfaInterfaces"`
 }
 
 type xmlVCPU struct {
 	VCPUs   int `xml:"defaultVCpus"`
 	Cores   int `xml:"defaultCores"`
 	Threads int `xml:"defaultThreadsPerCore"`
+	// ValidCores and ValidThreads are what CpuOptions takes.
+	ValidCores   []int `xml:"validCores>item"`
+	ValidThreads []int `xml:"validThreadsPerCore>item"`
 }
 
 type xmlNetwork struct {
@@ -46,6 +69,9 @@ type xmlNetwork struct {
 	IPv6          bool   `xml:"ipv6Supported"`
 	ENA           string `xml:"enaSupport"`
 	EFA           bool   `xml:"efaSupported"`
+	// EFAInfo and Cards are how many adapters and interfaces there can be.
+	EFAInfo *xmlEFAInfo      `xml:"efaInfo"`
+	Cards   []xmlNetworkCard `xml:"networkCards>item"`
 }
 
 type xmlGPUInfo struct {
@@ -73,9 +99,7 @@ func typeFilters() filterTable[indexed[InstanceType]] {
 		"processor-info.supported-architecture":   field(func(t *InstanceType) string { return t.Architecture }),
 		"supported-virtualization-type":           field(func(*InstanceType) string { return "hvm" }),
 		"vcpu-info.default-vcpus":                 field(func(t *InstanceType) string { return strconv.Itoa(t.VCPUs) }),
-		"supported-usage-class": func(indexed[InstanceType]) []string {
-			return []string{"on-demand", "spot"}
-		},
+		"supported-usage-class":                   func(t indexed[InstanceType]) []string { return t.item.usageClasses() },
 	}
 }
 
@@ -104,13 +128,36 @@ func describeInstanceTypes(s *Server, _ *simulator.Exchange, p params) (reply, e
 func describeType(t *InstanceType) xmlType {
 	cores, threads := t.cores()
 	out := xmlType{
-		Name: t.Name, CurrentGeneration: true, UsageClasses: []string{"on-demand", "spot"}, RootDeviceTypes: []string{"ebs"},
-		Virtualization: []string{"hvm"}, Hypervisor: "nitro", Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
+		Name: t.Name, CurrentGeneration: true, UsageClasses: t.usageClasses(), RootDeviceTypes: []string{"ebs"},
+		Virtualization: []string{"hvm"}, Hypervisor: strings.TrimSuffix(t.Hypervisor, "metal"), BareMetal: t.Hypervisor == "metal",
+		BootModes: t.bootModes(), Strategies: t.strategies(), Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
 		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{
-			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA, IPv4Addresses: t.AddressesPerInterface,
+			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA > 0, IPv4Addresses: t.AddressesPerInterface,
 			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",
 		},
+	}
+	for card := range t.cards() {
+		out.Network.Cards = append(out.Network.Cards, xmlNetworkCard{Index: card, MaxInterfaces: max(t.MaxInterfaces/t.cards(), 1)})
+	}
+	if t.EFA > 0 {
+		out.Network.EFAInfo = &xmlEFAInfo{Max: t.EFA}
+	}
+	if t.SEVSNP {
+		out.Features = append(out.Features, "amd-sev-snp")
+	}
+	if t.NestedVirtualization {
+		out.Features = append(out.Features, "nested-virtualization")
+	}
+	for n := 1; n <= cores; n++ {
+		out.VCPU.ValidCores = append(out.VCPU.ValidCores, n)
+	}
+	for n := 1; n <= threads; n++ {
+		out.VCPU.ValidThreads = append(out.VCPU.ValidThreads, n)
+	}
+	out.EBS = xmlEBS{LimitType: map[bool]string{true: "dedicated", false: "shared"}[t.Dedicated], Max: t.Attachments, Encryption: "supported"}
+	if t.NoENA {
+		out.Network.ENA = "unsupported"
 	}
 	if g := t.GPU; g != nil {
 		out.GPU = &xmlGPUInfo{TotalMemory: g.Count * g.MemoryMiB, GPUs: []xmlGPU{{

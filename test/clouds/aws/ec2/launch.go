@@ -63,6 +63,9 @@ var launchSteps = []launchStep{
 }
 
 func (s *Server) readLaunch(p params) (*launch, error) {
+	if err := checkModel(p); err != nil {
+		return nil, err
+	}
 	l := &launch{}
 	for _, step := range launchSteps {
 		if err := step(s, p, l); err != nil {
@@ -126,6 +129,20 @@ func readImage(s *Server, p params, l *launch) error {
 			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. "+
 				"Specify an instance type and an AMI that have matching architectures, and try again.",
 			l.kind.Architecture, l.image.Architecture)
+	}
+	return checkBoot(l.image, l.kind)
+}
+
+// checkBoot holds an image against the type that is to boot it: network driver, boot mode and NitroTPM.
+func checkBoot(image *Image, kind *InstanceType) error {
+	switch {
+	case image.NoENA && kind.Hypervisor != "xen":
+		return fail("InvalidParameterCombination", "Enhanced networking with the Elastic Network Adapter (ENA) is required for the '%s' instance type. "+
+			"Ensure that you are using an AMI that is enabled for ENA.", kind.Name)
+	case image.BootMode != "" && image.BootMode != "uefi-preferred" && !contains(kind.bootModes(), image.BootMode):
+		return fail("InvalidParameterCombination", "The instance type %s does not support the boot mode %s of the image", kind.Name, image.BootMode)
+	case image.TPM && !kind.TPM:
+		return fail("InvalidParameterCombination", "The instance type %s does not support NitroTPM, which the image requires", kind.Name)
 	}
 	return nil
 }

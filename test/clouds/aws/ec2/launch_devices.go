@@ -1,5 +1,10 @@
 package ec2
 
+import (
+	"regexp"
+	"slices"
+)
+
 // device is one EBS volume of a launch.
 type device struct {
 	name                string
@@ -52,6 +57,8 @@ func readDevices(s *Server, p params, l *launch) error {
 			return missingParameter("BlockDeviceMapping.DeviceName")
 		case seen[name]:
 			return fail("InvalidBlockDeviceMapping", "The device '%s' is used in more than one block-device mapping", name)
+		case name != root.name && !deviceName.MatchString(name):
+			return invalidValue(name, "device", name+" is not a valid EBS device name.")
 		case item.has("VirtualName") || item.has("NoDevice"):
 			return fail("UnsupportedOperation", "The simulator has no instance store volumes and suppresses no devices")
 		}
@@ -71,6 +78,29 @@ func readDevices(s *Server, p params, l *launch) error {
 			l.devices[0] = d
 		} else {
 			l.devices = append(l.devices, d)
+		}
+	}
+	return s.checkDevices(l)
+}
+
+// deviceName is the form of the names of volumes, see https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html.
+var deviceName = regexp.MustCompile(`^(/dev/)?(sd[a-z]([1-9]|1[0-5])?|xvd[a-z]|xvd[a-d][a-z])$`)
+
+// checkDevices holds the volumes of a launch against what boots, what the type attaches and what the zone has room for.
+func (s *Server) checkDevices(l *launch) error {
+	if kind := l.devices[0].kind; kind == "st1" || kind == "sc1" {
+		return fail("InvalidParameterValue", "The volume type %s cannot be used as a boot volume", kind)
+	}
+	attached := len(l.devices)
+	if !l.kind.Dedicated {
+		attached += len(l.interfaces)
+	}
+	if limit := l.kind.Attachments; limit > 0 && attached > limit {
+		return fail("AttachmentLimitExceeded", "%d attachments exceed the limit of %d for %s", attached, limit, l.kind.Name)
+	}
+	for _, d := range l.devices {
+		if slices.Contains(s.catalog.VolumeShortages, VolumeShortage{d.kind, l.zone.AvailabilityZone}) {
+			return fail("InsufficientVolumeCapacity", "There is not enough capacity for the %s volume in %s", d.kind, l.zone.AvailabilityZone)
 		}
 	}
 	return nil

@@ -27,6 +27,9 @@ func readMarket(_ *Server, p params, l *launch) error {
 	default:
 		return invalidValue(g["MarketType"], "InstanceMarketOptions.MarketType", "Only spot and capacity-block are simulated.")
 	}
+	if !l.kind.Spot {
+		return fail("InvalidParameterCombination", "The instance type %s is not sold as a Spot Instance", l.kind.Name)
+	}
 	if l.placement.tenancy == tenancyHost {
 		return fail("InvalidParameterCombination", "Spot Instances do not support the tenancy host")
 	}

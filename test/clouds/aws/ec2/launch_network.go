@@ -1,6 +1,9 @@
 package ec2
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // interfaceRequest is one network interface of a launch.
 type interfaceRequest struct {
@@ -15,6 +18,9 @@ type interfaceRequest struct {
 	card                int
 	ipv6                ipv6Request
 }
+
+// groupsPerInterface is the default quota, see https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+const groupsPerInterface = 5
 
 // Types of network interfaces.
 const (
@@ -41,6 +47,11 @@ func readNetwork(s *Server, p params, l *launch) error {
 	}
 	if len(list) > l.kind.MaxInterfaces {
 		return fail("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s", len(list), l.kind.Name)
+	}
+	if adapters := len(slices.DeleteFunc(slices.Clone(list), func(item params) bool {
+		return !contains([]string{efa, efaOnly}, item["InterfaceType"])
+	})); l.kind.EFA > 0 && adapters > l.kind.EFA {
+		return fail("AttachmentLimitExceeded", "%d Elastic Fabric Adapters exceed the limit of %d for %s", adapters, l.kind.EFA, l.kind.Name)
 	}
 	type slot struct{ card, device int }
 	seen := map[slot]bool{}
@@ -82,7 +93,7 @@ func (r interfaceRequest) check(kind *InstanceType) error {
 	switch {
 	case !contains([]string{"interface", efa, efaOnly}, r.kind):
 		return invalidValue(r.kind, "interfaceType", "Must be interface, efa or efa-only.")
-	case r.kind != "interface" && !kind.EFA:
+	case r.kind != "interface" && kind.EFA == 0:
 		return fail("UnsupportedOperation", "The instance type %s does not support Elastic Fabric Adapters", kind.Name)
 	case r.card < 0 || r.card >= kind.cards():
 		return invalidValue(strconv.Itoa(r.card), "networkCardIndex", "Not a network card of "+kind.Name+".")
@@ -184,6 +195,10 @@ func (s *Server) readGroups(ids []string, subnet *Subnet) ([]*SecurityGroup, err
 			return []*SecurityGroup{group}, nil
 		}
 		return nil, missingParameter("SecurityGroupId")
+	}
+	if len(ids) > groupsPerInterface {
+		return nil, fail("SecurityGroupsPerInterfaceLimitExceeded", "You have exceeded the number of security groups that are allowed on a network interface: %d",
+			groupsPerInterface)
 	}
 	var out []*SecurityGroup
 	for _, id := range ids {

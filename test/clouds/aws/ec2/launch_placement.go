@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 const tenancyHost = "host"
 
 // placementOptions are the parts of Placement beside the zone.
 type placementOptions struct {
-	group, tenancy, hostID, hostGroup, affinity string
-	partition                                   int
+	group, strategy, tenancy, hostID, hostGroup, affinity string
+	partition                                             int
 }
 
 func readPlacement(s *Server, p params, l *launch) error {
@@ -32,8 +33,21 @@ func readPlacement(s *Server, p params, l *launch) error {
 		group: g["GroupName"], tenancy: g["Tenancy"], hostID: g["HostId"], hostGroup: g["HostResourceGroupArn"], affinity: g["Affinity"],
 		partition: partition,
 	}
+	if id := g["GroupId"]; id != "" {
+		group := find(s.catalog.PlacementGroups, func(group *PlacementGroup) bool { return group.ID == id })
+		switch {
+		case l.placement.group != "":
+			return fail("InvalidParameterCombination", "Specify either a placement group name or a placement group ID")
+		case group == nil:
+			return fail("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", id)
+		}
+		l.placement.group = group.Name
+	}
 	if err := s.readPlacementGroup(l); err != nil {
 		return err
+	}
+	if l.kind.HostOnly && l.placement.tenancy != tenancyHost {
+		return fail("UnsupportedTenancy", "The instance type %s runs on Dedicated Hosts only", l.kind.Name)
 	}
 	return s.readTenancy(l)
 }
@@ -52,6 +66,8 @@ func (s *Server) readPlacementGroup(l *launch) error {
 	switch {
 	case group == nil:
 		return fail("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", o.group)
+	case !contains(l.kind.strategies(), group.Strategy):
+		return fail("InvalidParameterCombination", "The instance type %s is not supported in %s placement groups", l.kind.Name, group.Strategy)
 	case o.partition != 0 && group.Strategy != "partition":
 		return fail("InvalidParameterCombination", "A partition number requires a placement group with the strategy partition")
 	case o.partition < 0 || o.partition > max(group.Partitions, 0):
@@ -59,6 +75,7 @@ func (s *Server) readPlacementGroup(l *launch) error {
 	case o.tenancy == tenancyHost:
 		return fail("InvalidParameterCombination", "Placement groups do not take instances on Dedicated Hosts")
 	}
+	l.placement.strategy = group.Strategy
 	for _, i := range s.instances {
 		other := i.launch
 		if group.Strategy == "cluster" && other.placement.group == o.group && i.state != terminated &&
@@ -153,6 +170,8 @@ func readCPUOptions(_ *Server, p params, l *launch) error {
 		return invalidValue(strconv.Itoa(l.cpu.cores), "CpuOptions.CoreCount", "Not a number of cores of "+l.kind.Name+".")
 	case l.cpu.threads < 1 || l.cpu.threads > threads:
 		return invalidValue(strconv.Itoa(l.cpu.threads), "CpuOptions.ThreadsPerCore", "Not a number of threads of "+l.kind.Name+".")
+	case l.cpu.sevSNP == "enabled" && !strings.HasPrefix(l.image.BootMode, "uefi"):
+		return fail("InvalidParameterCombination", "AMD SEV-SNP requires an image with the boot mode uefi or uefi-preferred")
 	case l.cpu.sevSNP == "enabled" && !l.kind.SEVSNP:
 		return fail("InvalidParameterCombination", "The instance type %s does not support AMD SEV-SNP", l.kind.Name)
 	case l.cpu.nested == "enabled" && !l.kind.NestedVirtualization:

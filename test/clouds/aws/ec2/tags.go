@@ -19,7 +19,7 @@ func readLaunchTags(_ *Server, p params, l *launch) error {
 	l.tags = map[string]map[string]string{}
 	for _, item := range p.list("TagSpecification") {
 		kind := item["ResourceType"]
-		if !contains(launchTagTypes, kind) {
+		if !contains(launchTagTypes, kind) || kind == "spot-instances-request" && !l.spot {
 			return fail("InvalidParameterValue", "'%s' is not a valid taggable resource type for this operation.", kind)
 		}
 		if _, ok := l.tags[kind]; ok {
