@@ -77,6 +77,28 @@ func TestCAPA3679TemplatesReportTheirCapacity(t *testing.T) {
 	f.Expect(f.calls("DescribeInstanceTypes")).To(Equal(2), "one call for each instance type")
 }
 
+// karpenter-aws 1869: pods that request ephemeral storage find a Node. Without a size in the template the root volume is as large as the
+// image's; an image that is not there leaves the rest of the capacity known.
+func TestSize_RootVolumeUnset_HasTheDiskOfTheImage(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	disk := func(name string, change func(*infrav1.AWSMachineSpec)) float64 {
+		status := f.capacity(f.template(name, "m5.large", func(t *infrav1.AWSMachineTemplate) { change(&t.Spec.Template.Spec) }),
+			metav1.ConditionTrue, driverv1.CapacityKnownReason)
+		f.Expect(status.Capacity.Memory().Value()).To(BeNumerically(">", 7<<30-1<<28))
+		return float64(status.Capacity.StorageEphemeral().Value()) / (1 << 30)
+	}
+	ofImage := And(BeNumerically("<=", 8), BeNumerically(">", 6)) // The file system takes a part.
+	f.Expect(disk("by-id", func(*infrav1.AWSMachineSpec) {})).To(ofImage)
+	f.Expect(disk("root", func(s *infrav1.AWSMachineSpec) { s.RootVolume = &infrav1.Volume{Type: "gp3"} })).To(ofImage)
+	f.Expect(disk("parameter", func(s *infrav1.AWSMachineSpec) {
+		s.AMI = infrav1.AMIReference{ID: "resolve:ssm:" + simulator.DefaultParameter}
+	})).To(ofImage)
+	f.Expect(disk("sized", func(s *infrav1.AWSMachineSpec) { s.RootVolume = &infrav1.Volume{SizeGiB: new(int32(30))} })).
+		To(And(BeNumerically("<=", 30), BeNumerically(">", 24)))
+	f.Expect(disk("missing", func(s *infrav1.AWSMachineSpec) { s.AMI = infrav1.AMIReference{ID: "ami-0b000000000000009"} })).To(BeZero())
+}
+
 func TestTemplateWhoseCapacityIsUnknown(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{ID: "denied", Action: "DescribeInstanceTypes", Error: &simapi.APIError{Code: "UnauthorizedOperation"}})

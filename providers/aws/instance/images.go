@@ -21,12 +21,19 @@ type image struct {
 	id string
 	// rootDevice is the device name under which the root volume is changed.
 	rootDevice string
+	// rootGiB is the size of its own root volume; 0 if EC2 does not say.
+	rootGiB int32
 }
 
-// image finds the AMI. An id, of the spec or of a parameter, is looked up only when the root volume is to be changed, for its device
-// name.
+// image finds the AMI of a launch. An id, of the spec or of a parameter, is looked up only when the root volume is to be changed, for its
+// device name.
 func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image, error) {
-	ref, needRootDevice := spec.AMI, spec.RootVolume != nil
+	return r.findImage(ctx, spec, spec.RootVolume != nil)
+}
+
+// findImage finds the AMI; with needRoot what is known of its root volume as well.
+func (r *region) findImage(ctx context.Context, spec *infrav1.AWSMachineSpec, needRoot bool) (image, error) {
+	ref := spec.AMI
 	if ref.SSMParameter != "" {
 		id, err := r.parameterImage(ctx, ref.SSMParameter)
 		if err != nil {
@@ -35,7 +42,7 @@ func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image
 		ref.ID = id
 	}
 	if ref.ID != "" {
-		if !needRootDevice {
+		if !needRoot {
 			return image{id: ref.ID}, nil
 		}
 		return r.images.get(ctx, ref.ID, true, func(ctx context.Context) (image, error) {
@@ -74,7 +81,17 @@ func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput) (
 			strings.Compare(aws.ToString(a.ImageId), aws.ToString(b.ImageId)),
 		)
 	})
-	return image{id: aws.ToString(newest.ImageId), rootDevice: aws.ToString(newest.RootDeviceName)}, nil
+	return imageOf(newest), nil
+}
+
+func imageOf(i types.Image) image {
+	out := image{id: aws.ToString(i.ImageId), rootDevice: aws.ToString(i.RootDeviceName)}
+	for _, device := range i.BlockDeviceMappings {
+		if aws.ToString(device.DeviceName) == out.rootDevice && device.Ebs != nil {
+			out.rootGiB = aws.ToInt32(device.Ebs.VolumeSize)
+		}
+	}
+	return out
 }
 
 // noImage reports what was searched for, and what was found that cannot be used.

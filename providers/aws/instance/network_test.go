@@ -205,7 +205,7 @@ func TestInterfaces(t *testing.T) {
 	g.Expect(*got[1].InterfaceType).To(Equal("efa-only"))
 	g.Expect(got[2].InterfaceType).To(BeNil())
 
-	size := sizeOf(model{cpus: 1, memoryMiB: 1}, spec)
+	size := sizeOf(model{cpus: 1, memoryMiB: 1}, spec, 0)
 	adapters := size.Capacity[corev1.ResourceName("vpc.amazonaws.com/efa")]
 	g.Expect(adapters.Value()).To(BeEquivalentTo(2))
 }

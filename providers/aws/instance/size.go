@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -22,10 +23,10 @@ func TemplateScope(template *infrav1.AWSMachineTemplate) driver.Scope {
 	return driver.Scope{Identity: template.IdentityName(), Location: template.Spec.Template.Spec.Region}
 }
 
-// Size is that of the instance type, less what cpuOptions leave out. The disk is that of the root volume where the template gives
-// its size; how many pods fit depends on the network of the cluster, which is not known here.
+// Size is that of the instance type, less what cpuOptions leave out. The disk is the root volume: of the size that the template gives, else
+// of the image's own. How many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate) (machinetemplate.Size, error) {
-	spec := &template.Spec.Template.Spec
+	spec := &normalized(&infrav1.AWSMachine{Spec: template.Spec.Template.Spec}).Spec
 	r, err := d.in(ctx, TemplateScope(template))
 	if err != nil {
 		return machinetemplate.Size{}, err
@@ -38,16 +39,30 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate)
 		return machinetemplate.Size{}, driver.NewUnknownError("DescribeInstanceTypes", "",
 			errors.Errorf("EC2 reports no size of instance type %s", spec.InstanceType))
 	}
-	return sizeOf(m, spec), nil
+	disk, err := r.rootGiB(ctx, spec)
+	return sizeOf(m, spec, disk), err
 }
 
-func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
+// rootGiB is the size of the root volume; 0 if it is not known. An image that is not there, or may not be described, leaves the rest of
+// the size as it is.
+func (r *region) rootGiB(ctx context.Context, spec *infrav1.AWSMachineSpec) (int32, error) {
+	if v := spec.RootVolume; v != nil && (v.SizeGiB != nil || v.SnapshotID != "") {
+		return aws.ToInt32(v.SizeGiB), nil
+	}
+	img, err := r.findImage(ctx, spec, true)
+	if driver.IsUnresolved(err) || driver.IsAuth(err) || driver.IsTerminal(err) {
+		return 0, nil
+	}
+	return img.rootGiB, err
+}
+
+func sizeOf(m model, spec *infrav1.AWSMachineSpec, rootGiB int32) machinetemplate.Size {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(cpusOf(m, spec), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(m.memoryMiB<<20, resource.BinarySI),
 	}
-	if v := spec.RootVolume; v != nil && v.SizeGiB != nil {
-		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(*v.SizeGiB)<<30, resource.BinarySI)
+	if rootGiB > 0 {
+		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(rootGiB)<<30, resource.BinarySI)
 	}
 	for name, count := range m.accelerators {
 		capacity[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)

@@ -45,7 +45,7 @@ func TestSizeOfAnInstanceType(t *testing.T) {
 			if test.neuron != nil {
 				info.NeuronInfo = &types.NeuronInfo{NeuronDevices: test.neuron}
 			}
-			size := sizeOf(fromInstanceType(info), &infrav1.AWSMachineSpec{})
+			size := sizeOf(fromInstanceType(info), &infrav1.AWSMachineSpec{}, 0)
 			g.Expect(size.NodeInfo.Architecture).To(Equal(test.architecture))
 			g.Expect(size.NodeInfo.OperatingSystem).To(Equal("linux"))
 			g.Expect(size.Capacity.Cpu().Value()).To(BeEquivalentTo(4))
