@@ -47,7 +47,6 @@ func TestAMachineOfTheGuideForEKS(t *testing.T) {
 
 	catalog := simulator.DefaultCatalog(testRegion)
 	catalog.Parameters = []simulator.Parameter{{Name: template.Spec.Template.Spec.AMI.SSMParameter, Value: testImage, Version: 1}}
-	catalog.InstanceTypes[0].Name = template.Spec.Template.Spec.InstanceType
 	catalog.Subnets[0].Tags = map[string]string{"role": "nodes"}
 	catalog.InstanceProfiles = []string{template.Spec.Template.Spec.IAMInstanceProfile}
 	f := newFixture(t, simulator.Options{Catalog: catalog})

@@ -24,6 +24,22 @@ type model struct {
 	memoryMiB     int64
 	// accelerators by the names of their resources.
 	accelerators map[string]int64
+
+	// What follows is empty where EC2 does not say it.
+
+	usageClasses []string
+	// attachments are of volumes and, unless dedicatedAttachments is true, of interfaces as well.
+	attachments          int
+	dedicatedAttachments bool
+	interfaces           int
+	cards                int32
+	ipv6PerInterface     int32
+	// adapters is how many Elastic Fabric Adapters it has, if adaptersKnown is true.
+	adapters       int64
+	adaptersKnown  bool
+	cores, threads []int32
+	features       []types.SupportedAdditionalProcessorFeature
+	featuresKnown  bool
 }
 
 // gpuResources are what the device plugins of the manufacturers call their devices. neuronDevices and neuronCores are those of AWS's own
@@ -84,6 +100,7 @@ func fromInstanceType(t *types.InstanceTypeInfo) model {
 	if t.MemoryInfo != nil {
 		m.memoryMiB = aws.ToInt64(t.MemoryInfo.SizeInMiB)
 	}
+	limitsOf(t, &m)
 	return m
 }
 

@@ -35,6 +35,9 @@ func (d *Driver) run(ctx context.Context, launch driver.Launch[*infrav1.AWSMachi
 	if err != nil {
 		return driver.Instance{}, driver.WithoutEffect(err)
 	}
+	if err := r.checkType(ctx, spec, cmp.Or(launch.Placement.InstanceType, spec.InstanceType)); err != nil {
+		return driver.Instance{}, err
+	}
 	out, err := r.api.RunInstances(ctx, runInput(launch, img, net), once)
 	if isMismatch(err) {
 		return r.afterMismatch(ctx, launch.Token)

@@ -187,7 +187,7 @@ func readCPUOptions(_ *Server, p params, l *launch) error {
 
 // cores is how many cores an instance type has, with how many threads each.
 func (t *InstanceType) cores() (cores, threads int) {
-	threads = 2
+	threads = min(2, t.VCPUs)
 	if t.Architecture == "arm64" {
 		threads = 1
 	}
