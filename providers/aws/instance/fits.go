@@ -43,11 +43,13 @@ func misfit(spec *infrav1.AWSMachineSpec, m model, attachments int) error {
 	case spec.Spot != nil && len(m.usageClasses) > 0 && !slices.Contains(m.usageClasses, string(types.UsageClassTypeSpot)):
 		return errors.New("spot: the instance type is not sold as spot capacity")
 	case m.interfaces > 0 && interfaces > m.interfaces:
-		return errors.Errorf("extraInterfaces: the instance type has at most %d network interfaces, the spec asks for %d", m.interfaces, interfaces)
+		return errors.Errorf("extraInterfaces: the instance type has at most %d network interfaces, the spec asks for %d",
+			m.interfaces, interfaces)
 	case m.attachments > 0 && attachments > m.attachments:
 		return errors.Errorf("volumes: the instance type takes at most %d attachments, the spec asks for %d", m.attachments, attachments)
 	case m.adaptersKnown && fabricAdapters(spec) > m.adapters:
-		return errors.Errorf("interfaceType: the instance type has at most %d Elastic Fabric Adapters, the spec asks for %d", m.adapters, fabricAdapters(spec))
+		return errors.Errorf("interfaceType: the instance type has at most %d Elastic Fabric Adapters, the spec asks for %d",
+			m.adapters, fabricAdapters(spec))
 	case spec.IPv6 != nil && m.ipv6PerInterface > 0 && aws.ToInt32(spec.IPv6.Count) > m.ipv6PerInterface:
 		return errors.Errorf("ipv6.count: an interface of the instance type has at most %d addresses", m.ipv6PerInterface)
 	}

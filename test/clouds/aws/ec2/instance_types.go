@@ -41,7 +41,8 @@ func instanceTypeOf(get func(string) string) InstanceType {
 	has := func(feature string) bool { return contains(features, feature) }
 	attachments, kind, _ := strings.Cut(get("attachments"), " ")
 	t := InstanceType{
-		Name: get("name"), Architecture: get("arch"), Hypervisor: get("hypervisor"), VCPUs: number(get("vcpus")), MemoryMiB: number(get("memoryMiB")),
+		Name: get("name"), Architecture: get("arch"), Hypervisor: get("hypervisor"),
+		VCPUs: number(get("vcpus")), MemoryMiB: number(get("memoryMiB")),
 		MaxInterfaces: number(get("interfaces")), AddressesPerInterface: number(get("addresses")), NetworkCards: number(get("cards")),
 		EFA: number(get("efa")), Attachments: number(attachments), Dedicated: kind == "dedicated",
 		Burstable: get("name")[0] == 't' && !strings.HasPrefix(get("name"), "trn"), NoENA: has("no-ena"), Spot: has("spot"),

@@ -129,7 +129,8 @@ func describeType(t *InstanceType) xmlType {
 	cores, threads := t.cores()
 	out := xmlType{
 		Name: t.Name, CurrentGeneration: true, UsageClasses: t.usageClasses(), RootDeviceTypes: []string{"ebs"},
-		Virtualization: []string{"hvm"}, Hypervisor: strings.TrimSuffix(t.Hypervisor, "metal"), BareMetal: t.Hypervisor == "metal",
+		Virtualization: []string{"hvm"}, Hypervisor: strings.TrimSuffix(t.Hypervisor, "metal"),
+		BareMetal: t.Hypervisor == "metal",
 		BootModes: t.bootModes(), Strategies: t.strategies(), Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
 		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{

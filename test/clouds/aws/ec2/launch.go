@@ -137,10 +137,12 @@ func readImage(s *Server, p params, l *launch) error {
 func checkBoot(image *Image, kind *InstanceType) error {
 	switch {
 	case image.NoENA && kind.Hypervisor != "xen":
-		return fail("InvalidParameterCombination", "Enhanced networking with the Elastic Network Adapter (ENA) is required for the '%s' instance type. "+
+		return fail("InvalidParameterCombination", "Enhanced networking with the Elastic Network Adapter (ENA) is required for the "+
+			"'%s' instance type. "+
 			"Ensure that you are using an AMI that is enabled for ENA.", kind.Name)
 	case image.BootMode != "" && image.BootMode != "uefi-preferred" && !contains(kind.bootModes(), image.BootMode):
-		return fail("InvalidParameterCombination", "The instance type %s does not support the boot mode %s of the image", kind.Name, image.BootMode)
+		return fail("InvalidParameterCombination", "The instance type %s does not support the boot mode %s of the image",
+			kind.Name, image.BootMode)
 	case image.TPM && !kind.TPM:
 		return fail("InvalidParameterCombination", "The instance type %s does not support NitroTPM, which the image requires", kind.Name)
 	}

@@ -197,7 +197,8 @@ func (s *Server) readGroups(ids []string, subnet *Subnet) ([]*SecurityGroup, err
 		return nil, missingParameter("SecurityGroupId")
 	}
 	if len(ids) > groupsPerInterface {
-		return nil, fail("SecurityGroupsPerInterfaceLimitExceeded", "You have exceeded the number of security groups that are allowed on a network interface: %d",
+		return nil, fail("SecurityGroupsPerInterfaceLimitExceeded",
+			"You have exceeded the number of security groups that are allowed on a network interface: %d",
 			groupsPerInterface)
 	}
 	var out []*SecurityGroup
