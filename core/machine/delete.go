@@ -89,7 +89,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.Continue()
 	case err != nil:
 		if !persist.LostRace(err) {
-			s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
+			s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, reasonWithWords(err))
 		}
 		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.Key()))
 	}
@@ -210,6 +210,14 @@ func shortReason(err error) string {
 		return "the API server refuses it"
 	}
 	return "the API server did not answer"
+}
+
+// reasonWithWords is shortReason with what the API server says of a request that it rejects: only that names the policy and its remedy.
+func reasonWithWords(err error) string {
+	if refusal := persist.Refusal(err); refusal != "" {
+		return shortReason(err) + ": " + refusal
+	}
+	return shortReason(err)
 }
 
 // since is a moment as messages name it.

@@ -43,8 +43,8 @@ func wanted(s *scope) int {
 // completed.
 func scalingUpCondition(s *scope, failure error) condition {
 	result := scalingUp(s, failure)
-	if line := persist.RefusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason {
-		// While no Machine is missing, no other condition reports it.
+	if line := persist.RefusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason && len(s.machines) <= wanted(s) {
+		// While no Machine is missing and none is too many, no other condition reports it.
 		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
 	}

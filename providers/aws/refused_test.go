@@ -89,6 +89,37 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	}
 }
 
+// TestLaunch_RecordRejected_BacksOffAndStaysReported: the record before the launch is rejected for long. Nothing is launched, the wait for
+// a slot does not hide the reason, an event names it, and the provider does not ask twice a second.
+func TestLaunch_RecordRejected_BacksOffAndStaysReported(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.backoff = func(driver.Class, int) time.Duration { return time.Hour }
+	p := &policy{}
+	var attempts atomic.Int32
+	f.intercept.Patch = patchFault(func(patch string) bool {
+		if strings.Contains(patch, inframachine.LaunchAnnotation) {
+			attempts.Add(1)
+			return true
+		}
+		return false
+	}, p.refusal)
+	f.start()
+	f.machine("m")
+	reported := func() string { return f.ready("m")() + ": " + f.messages["m"] }
+	rejected := And(HavePrefix("False RefusedByAPIServer"), ContainSubstring("the policy of a test denied the request"))
+	f.Eventually(reported).Should(rejected)
+	f.touch("m")
+	f.Consistently(reported).WithTimeout(2 * time.Second).Should(rejected)
+	f.Expect(attempts.Load()).To(BeEquivalentTo(1), "attempts before the wait is over")
+	f.Expect(f.calls("RunInstances")).To(BeZero())
+
+	p.lifted.Store(true)
+	f.clock.step(2 * time.Hour)
+	f.touch("m")
+	f.becomesReady("m")
+	f.Expect(f.live()).To(Equal(1))
+}
+
 // The wait after a quota is long, and the refusal was replaced by the quota at once: no user could see what to correct.
 func TestARefusedRecordStaysReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})

@@ -68,5 +68,5 @@ func explain(err error) *explanation {
 // explainRefusal explains what the API server refuses. The next try comes with the queue's own backoff.
 func explainRefusal(refusal string) *explanation {
 	return &explanation{driverv1.RefusedByAPIServerReason,
-		strings.TrimRight(refusal, ".") + ". Retried slowly; grant the provider this permission"}
+		strings.TrimRight(refusal, ".") + ". Retried with backoff; correct the policy, the webhook or the permission that rejects it"}
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -87,6 +88,10 @@ func (r *Reconciler[M]) holdBack(_ context.Context, s *scope[M]) outcome.Outcome
 	s.observed.state = r.explainHeld(s, err)
 	if refusal := r.unrecorded.get(s.Key()); refusal != "" { // It is written again with the next call, so it stands until then.
 		why := explainRefusal(refusal)
+		if persist.Refusal(err) == refusal { // No call was made: its record was rejected.
+			s.observed.state = why
+			return outcome.WaitFor(wait)
+		}
 		s.observed.state = &explanation{why.reason, why.message + ". The launch had failed: " + s.observed.state.message}
 	}
 	return outcome.WaitFor(wait)

@@ -26,11 +26,24 @@ func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome.Ou
 		record.Lineage = lineage
 	}
 	if err := s.writeRecord(ctx, record, nil); err != nil {
-		return outcome.FromError(err)
+		return r.notRecorded(s, err)
 	}
 	r.unrecorded.forget(s.Key())
 	s.request.Lineage = record.Lineage
 	return outcome.Continue()
+}
+
+// notRecorded backs off before the next launch if the API server rejects the record of this one. Until then holdBack reports it, so that the
+// wait for a slot does not hide it.
+func (r *Reconciler[M]) notRecorded(s *scope[M], err error) outcome.Outcome {
+	refusal := persist.Refusal(err)
+	if refusal == "" {
+		return outcome.FromError(err)
+	}
+	r.unrecorded.set(s.Key(), refusal)
+	s.observed.state = explainRefusal(refusal)
+	s.events.Warning(launchFailedEvent, "Launch", "%s", s.observed.state.message)
+	return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 }
 
 // create asks the cloud for the instance. The call ends within its time from the record: anyone who reads the record counts from

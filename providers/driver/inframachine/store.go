@@ -99,7 +99,10 @@ func (r *Reconciler[M]) holdStored(ctx context.Context, s *scope[M]) outcome.Out
 	}
 	record := s.launched
 	record.UserDataRemoved = false
-	return outcome.FromError(s.writeRecord(ctx, record, nil))
+	if err := s.writeRecord(ctx, record, nil); err != nil {
+		return r.notRecorded(s, err)
+	}
+	return outcome.Continue()
 }
 
 // storeFailed explains why the user data cannot be stored, and decides when to try again: whatever the reason, nothing is lost by that.
