@@ -54,10 +54,9 @@ func (s *scope) mayGiveUp() bool {
 	return s.nodeless() || s.cluster == nil || s.targetGoing() && s.isSilent()
 }
 
-// mayTerminateUndrained reports whether a target cluster that cannot be reached need not be waited for before the instance is terminated:
-// when no Node can be the Machine's, when none ever was and there is no Cluster to look in, or when the control plane of the target goes
-// with the Cluster. A Cluster that is nothing but a kubeconfig takes no control plane with it: Pods run on there, so the drain is awaited
-// until its timeout.
+// mayTerminateUndrained reports whether the instance may be terminated although the target cluster cannot be reached: no Node can be the
+// Machine's, the Cluster is gone and the Machine never had a Node, or the control plane is deleted with the Cluster. If the Cluster has no
+// controlPlaneRef, its control plane and Pods run on, so the drain is awaited until its timeout.
 func (s *scope) mayTerminateUndrained() bool {
 	if s.cluster == nil {
 		return s.nodeless() || !s.Original.Status.NodeRef.IsDefined()
@@ -107,7 +106,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	return end
 }
 
-// heldUndrained describes until when the instance stays whose Node cannot be drained.
+// heldUndrained describes how long an instance stays if its Node cannot be drained.
 func (s *scope) heldUndrained(rest time.Duration) string {
 	cause := ". Its Cluster is being deleted"
 	if s.cluster == nil {

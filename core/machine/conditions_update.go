@@ -15,12 +15,12 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// inPlaceUpdateGrace is how long the hook UpdateMachine may be pending before the Machine reports that nothing will answer it.
+// inPlaceUpdateGrace is the time for which the hook UpdateMachine may be pending before the Machine reports that nothing will answer it.
 const inPlaceUpdateGrace = time.Minute
 
-// updatingCondition derives Updating: whether the machine is being updated in place. The core does not do that by itself: who does
-// sets an annotation for the time (docs/decisions/0006). An owner with Cluster API's feature gate InPlaceUpdates waits for the core to
-// call the hook UpdateMachine; after a minute the condition says that this core does not. The outcome is that moment.
+// updatingCondition derives Updating: whether the machine is being updated in place. The core performs no such updates; another
+// updater sets an annotation while it works (docs/decisions/0006). An owner with Cluster API's feature gate InPlaceUpdates waits for the
+// core to call the hook UpdateMachine. After a minute the condition reports that this core does not; the outcome requeues then.
 func (s *scope) updatingCondition() (metav1.Condition, outcome.Outcome) {
 	if !machines.Updating(s.Object) {
 		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, ""), outcome.Continue()

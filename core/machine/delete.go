@@ -154,9 +154,9 @@ func (s *scope) recorded(reference *reference) (conditionType string, done bool)
 	return clusterv1.MachineInfrastructureReadyCondition, ptr.Deref(initialization.InfrastructureProvisioned, false)
 }
 
-// skipNodeSteps reports whether drain and volumes are past: when the condition Deleting has reported that, the pre-terminate hooks have
-// been waited for, or the whole control plane goes. Who has deleted the infrastructure object first does not matter: its provider may keep
-// the instance. Where there is no such object any more, a Node that is ready shows that its Pods run.
+// skipNodeSteps reports whether drain and volumes are complete: the condition Deleting has reported that, the pre-terminate hooks were
+// awaited, or the whole control plane is being deleted. An infrastructure object that is being deleted skips nothing, since its provider
+// may keep the instance. If the object is gone, a ready Node shows that its Pods still run.
 func (s *scope) skipNodeSteps() bool {
 	return inframachine.MayTerminate(s.Original) || s.begun(preTerminateStart) || s.endsWithTarget() || s.infrastructure.foreign() ||
 		s.infrastructureGone() && !s.nodeServes()
@@ -212,7 +212,7 @@ func shortReason(err error) string {
 	return "the API server did not answer"
 }
 
-// reasonWithWords is shortReason with what the API server says of a request that it rejects: only that names the policy and its remedy.
+// reasonWithWords returns shortReason, followed by the API server's message if it rejects the request: only that message names the policy.
 func reasonWithWords(err error) string {
 	if refusal := persist.Refusal(err); refusal != "" {
 		return shortReason(err) + ": " + refusal

@@ -19,7 +19,7 @@ import (
 
 // groupRecord is the value of AutoscalerAnnotation.
 type groupRecord struct {
-	// Templates are those that the values are about. After a change of them nothing is known of their Nodes.
+	// Templates identifies the templates that the values describe. If they change, the values no longer apply.
 	Templates string `json:"templates,omitempty"`
 	// Learned is true if the values come from a Node.
 	Learned bool `json:"learned,omitempty"`

@@ -24,14 +24,14 @@ type orphaned struct {
 	count        int
 }
 
-// orphaning reports whether a set is being deleted without its Machines: what they become is known when it is gone.
+// orphaning reports whether a set is being deleted without its Machines. They can be adopted when it is gone.
 func orphaning(s *scope) bool {
 	return slices.ContainsFunc(s.sets, func(set *clusterv1.MachineSet) bool {
 		return !set.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents)
 	})
 }
 
-// findOrphans asks the API server which Machines of the present template have no controller; the most of one set.
+// findOrphans asks the API server for Machines of the present template that have no controller. It returns those of the set that left most.
 func (r *Reconciler) findOrphans(ctx context.Context, s *scope) (orphaned, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))

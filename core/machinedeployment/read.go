@@ -131,8 +131,8 @@ func (r *Reconciler) unknownSets(ctx context.Context, s *scope) (bool, error) {
 
 // blockCreation notes that the deployment has lost sets that it has created.
 func (r *Reconciler) blockCreation(s *scope, strays []string) {
-	text := fmt.Sprintf("%d MachineSets that the MachineDeployment has created do not belong to it any more (%s), and %d are allowed. "+
-		"Find out what has taken them away, then delete them; label those that you keep with %s=%s",
+	text := fmt.Sprintf("The MachineDeployment no longer owns %d MachineSets that it has created (%s), and %d are allowed. "+
+		"Find out what changed their owner or labels, then delete them; label those that you keep with %s=%s",
 		len(strays), strings.Join(strays[:min(len(strays), 5)], ", "), machines.Margin-1, machines.CreatorLabel, machines.NoCreator)
 	s.blockers = append(s.blockers, text)
 	r.warnOnce(s, TooManyCreatedEvent, "CreateMachineSet", text)

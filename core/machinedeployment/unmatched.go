@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/safety/rewritten"
 )
 
-// wantedOn is what the deployment needs on a set.
+// wantedOn returns the labels and the owner that the deployment needs on a set.
 func wantedOn(s *scope, set *clusterv1.MachineSet) *rewritten.Wanted {
 	return &rewritten.Wanted{Labels: labelsFor(s.deployment, set), Selector: s.settings.selector, Owner: s.deployment.UID}
 }

@@ -21,7 +21,7 @@ const CreatorLabel = "safety.millwright.dev/created-by"
 // NoCreator is the value of CreatorLabel for an object that does not count.
 const NoCreator = "none"
 
-// Margin is how many objects more than a controller needs it creates at most, whatever the cause: some are released on purpose.
+// Margin is the number of objects that a controller may create beyond those that it needs, since users release some on purpose.
 const Margin = 3
 
 // Creator is a MachineDeployment, or a MachineSet without one.
@@ -40,8 +40,8 @@ func NewCreator(object metav1.Object, sets ...*clusterv1.MachineSet) *Creator {
 	return c
 }
 
-// Counts reports whether the creator has created an object that is neither being deleted nor preserved. An object that something controls
-// counts for that. Of others the label counts, or the name if the label was removed as well: policies may remove both label and owner.
+// Counts reports whether the creator has created an object that is neither being deleted nor preserved. An object that has a
+// controller counts for its controller. For others the label decides, and without it the name: policies may remove both label and owner.
 func (c *Creator) Counts(object metav1.Object) bool {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return false

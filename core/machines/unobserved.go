@@ -11,12 +11,11 @@ import (
 // created from the set's templates, since its creator does that. Its value is when it was adopted, as an RFC 3339 time.
 const AdoptedAnnotation = "machineset.millwright.dev/adopted"
 
-// SettlingPeriod is how long an adopted Machine may take to become available, before it counts as not available: it may have been restored
-// from a backup, whose Machines have no status.
+// SettlingPeriod is the time in which an adopted Machine does not count as unavailable: it may come from a backup, and have no status yet.
 const SettlingPeriod = 5 * time.Minute
 
-// Unobserved reports whether nothing is known yet of a Machine that existed before: it was adopted, or has an instance, and the Machine
-// controller has not written whether it is available. Absence of a status is not unavailability.
+// Unobserved reports whether a Machine existed before, since it was adopted or has an instance, and has no condition Available yet. Such a
+// Machine must not count as unavailable.
 func Unobserved(machine *clusterv1.Machine) bool {
 	if !machine.DeletionTimestamp.IsZero() || meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition) != nil {
 		return false
@@ -25,8 +24,7 @@ func Unobserved(machine *clusterv1.Machine) bool {
 	return adopted || machine.Spec.ProviderID != ""
 }
 
-// UnsettledUntil is until when nothing is concluded from a Machine that is not available: it was adopted a short time ago. It is zero for
-// other Machines.
+// UnsettledUntil returns the end of the SettlingPeriod of a Machine that is not available. It is zero for other Machines.
 func UnsettledUntil(machine *clusterv1.Machine, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, machine.Annotations[AdoptedAnnotation])
 	if err != nil || !machine.DeletionTimestamp.IsZero() || Available(machine) || !now.Before(at.Add(SettlingPeriod)) {

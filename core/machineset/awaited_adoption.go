@@ -29,8 +29,9 @@ func (r *Reconciler) awaitAdoption(ctx context.Context, s *scope) error {
 	selector, err := metav1.LabelSelectorAsSelector(&deployment.Spec.Selector)
 	if err == nil && !selector.Empty() && selector.Matches(labels.Set(s.Object.Labels)) &&
 		deployment.DeletionTimestamp.IsZero() && deployment.Spec.ClusterName == s.Object.Spec.ClusterName {
-		s.block(fmt.Sprintf("spec.selector of MachineDeployment %s matches this MachineSet, which the MachineDeployment adopts, or refuses in its condition "+
-			"RollingOut: for a MachineSet of its own remove the label %s", name, clusterv1.MachineDeploymentNameLabel))
+		s.block(fmt.Sprintf("MachineDeployment %s is to adopt this MachineSet, since its spec.selector matches; if it does not, "+
+			"its condition RollingOut says why. To keep the MachineSet without an owner, remove its label %s",
+			name, clusterv1.MachineDeploymentNameLabel))
 	}
 	return nil
 }

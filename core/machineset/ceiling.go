@@ -15,7 +15,7 @@ import (
 	"millwright.dev/core/safety/overshoot"
 )
 
-// ceiling is how many Machines a MachineDeployment, or a set without one, may have created in all.
+// ceiling limits how many Machines that a MachineDeployment, or a set without one, has created may exist.
 type ceiling struct {
 	kind    string
 	creator *machines.Creator
@@ -31,7 +31,7 @@ func (c *ceiling) message(count int) string {
 		c.kind, c.creator.Name, machines.Plural(count, "Machine"), c.most(), c.replicas, c.surge, machines.Margin, machines.CreatorLabel, machines.NoCreator)
 }
 
-// ceilingOf finds what counts Machines of the set: its MachineDeployment with all of its sets, or the set.
+// ceilingOf returns the limit that applies to the set: that of its MachineDeployment with all its sets, or its own.
 func (r *Reconciler) ceilingOf(ctx context.Context, s *scope) (*ceiling, error) {
 	if s.deployment == nil {
 		return &ceiling{kind: "MachineSet", creator: machines.NewCreator(s.Object), replicas: s.replicas}, nil
@@ -53,9 +53,9 @@ func (r *Reconciler) ceilingOf(ctx context.Context, s *scope) (*ceiling, error) 
 	}, nil
 }
 
-// bounded returns how many of n Machines may be created, and why that is fewer. What the cache shows, and what was created a moment ago, decides while it is
-// clear; beyond the number that is needed the API server decides. The selector plays no part in it: whatever makes the set lose its
-// Machines cannot make it create them without end.
+// bounded returns how many of n Machines may be created, and why that is fewer than n. The cache and the Machines created a moment ago
+// decide while no more Machines exist than are needed; beyond that the API server is asked. The selector plays no part: a set that loses
+// its Machines, for any cause, must not create others without end.
 func (r *Reconciler) bounded(ctx context.Context, s *scope, n int) (most int, because string, err error) {
 	top, err := r.ceilingOf(ctx, s)
 	if err != nil {

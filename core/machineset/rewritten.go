@@ -20,7 +20,7 @@ import (
 
 const machineKindName = "Machine"
 
-// wantedOn is what the set needs on its Machines.
+// wantedOn returns the labels and the owner that the set needs on its Machines.
 func (s *scope) wantedOn() *rewritten.Wanted {
 	return &rewritten.Wanted{Labels: naming.MachineLabels(s.Object), Selector: s.selector, Owner: s.Object.UID}
 }
@@ -59,7 +59,7 @@ func (r *Reconciler) noteRewritten(s *scope, machine *clusterv1.Machine, action 
 }
 
 // keeps reports whether a Machine that the selector does not match stays with the set: a policy rewrites its labels, so another Machine
-// in its place would fare the same. A Machine of which a user has changed the labels is released.
+// in its place would fare the same. If a user has changed the labels of a Machine, it is released.
 func (r *Reconciler) keeps(ctx context.Context, s *scope, machine *clusterv1.Machine, end *outcome.Outcome) bool {
 	wanted := s.wantedOn()
 	_, known, tried := r.rewritten.Known(s.Object.UID, machine, s.Now)

@@ -77,7 +77,7 @@ func TestKubeletScript_KubeletOfPackage_IsLinked(t *testing.T) {
 	})
 }
 
-// The last lines of a kubelet that fails are on the console: often nobody can log in to read the journal.
+// The last lines of a kubelet that fails are on the console: often no user can log in to read the journal.
 func TestKubeletScript_KubeletFails_ConsoleHasItsLastLines(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell []string) {
 		m := newBootedMachine(t, shell)

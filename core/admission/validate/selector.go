@@ -26,7 +26,7 @@ func selector(from *metav1.LabelSelector, templateLabels map[string]string, chil
 	}
 	if !matcher.Matches(labels.Set(templateLabels)) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels.FormatLabels(templateLabels),
-			"are not selected by spec.selector "+quote(matcher.String())+", so its own Machines would be unknown to it: make them agree")}
+			"do not match spec.selector "+quote(matcher.String())+", so the controller would not find its own Machines: make them agree")}
 	}
 	for _, child := range children {
 		if wrong := child.unselected(matcher); wrong != "" {
@@ -58,12 +58,12 @@ func (c *child) unselected(matcher labels.Selector) string {
 		value, remedy := quote(c.labels[key]), "use that value, or remove the label, in spec.selector and in spec.template.metadata.labels"
 		switch _, has := c.labels[key]; {
 		case !has:
-			return fmt.Sprintf("requires %q, but a %s of this %s has no label %s and would not be found again: remove the requirement",
+			return fmt.Sprintf("requires %q, but a %s of this %s has no label %s, so the controller would not find it: remove the requirement",
 				requirement.String(), c.kind, c.parent, key)
 		case c.labels[key] == naming.GeneratedValue:
 			value, remedy = "a generated value", "remove the label from spec.selector and from spec.template.metadata.labels"
 		}
-		return fmt.Sprintf("requires %q, but a %s of this %s gets %s as its label %s and would not be found again, so others would be created "+
+		return fmt.Sprintf("requires %q, but a %s of this %s gets %s as its label %s. The controller would not find it, and would create others "+
 			"without end: %s", requirement.String(), c.kind, c.parent, value, key, remedy)
 	}
 	return ""

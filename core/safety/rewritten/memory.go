@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Retry is how long a rewritten object is left alone until its labels are tried again: policies change without an event.
+// Retry is the interval at which the labels of a rewritten object are tried again: a changed policy sends no event.
 const Retry = time.Minute
 
-// Entry is an object that others rewrite.
+// Entry is an object whose labels or owner an admission policy rewrites.
 type Entry struct {
 	Key  client.ObjectKey
 	UID  types.UID
 	Line string
-	// version is that of the object when it was tried, at the time at.
+	// version is the resource version at which the object was tried, at is the time.
 	version string
 	at      time.Time
 }

@@ -16,7 +16,7 @@ import (
 const manyAttachments = 10
 
 // checkType refuses before the launch what the instance type does not have, with the field: EC2 would refuse it as well. It makes no call
-// for a spec without such options. What EC2 does not say of a type is left to the launch, and so is a type that cannot be described.
+// for a spec without such options. Limits that EC2 does not report, and types that it cannot describe, are checked by the launch alone.
 func (r *region) checkType(ctx context.Context, spec *infrav1.AWSMachineSpec, instanceType string) error {
 	attachments := 2 + len(spec.Volumes) + len(spec.ExtraInterfaces) // The root volume and the primary interface are two.
 	plain := spec.Spot == nil && spec.CPUOptions == nil && len(spec.ExtraInterfaces) == 0 && spec.IPv6 == nil && fabricAdapters(spec) == 0
@@ -33,7 +33,8 @@ func (r *region) checkType(ctx context.Context, spec *infrav1.AWSMachineSpec, in
 	return nil
 }
 
-// misfit is what a type does not have of what the spec asks for; nil if it has all, as far as is known.
+// misfit returns an error that names the first option of the spec that the instance type does not support, and the remedy. Limits that EC2
+// does not report are not checked.
 func misfit(spec *infrav1.AWSMachineSpec, m model, attachments int) error {
 	interfaces := 1 + len(spec.ExtraInterfaces)
 	if m.dedicatedAttachments {
@@ -41,21 +42,25 @@ func misfit(spec *infrav1.AWSMachineSpec, m model, attachments int) error {
 	}
 	switch {
 	case spec.Spot != nil && len(m.usageClasses) > 0 && !slices.Contains(m.usageClasses, string(types.UsageClassTypeSpot)):
-		return errors.New("spot: the instance type is not sold as spot capacity")
+		return errors.New("spot: the instance type is not sold as spot capacity: remove spot, or choose another type")
 	case m.interfaces > 0 && interfaces > m.interfaces:
-		return errors.Errorf("extraInterfaces: the instance type has at most %d network interfaces, the spec asks for %d",
+		return errors.Errorf("extraInterfaces: the instance type has at most %d network interfaces, the spec asks for %d: "+
+			"remove some, or choose another type",
 			m.interfaces, interfaces)
 	case m.attachments > 0 && attachments > m.attachments:
-		return errors.Errorf("volumes: the instance type takes at most %d attachments, the spec asks for %d", m.attachments, attachments)
+		return errors.Errorf("volumes: the instance type takes at most %d attachments, the spec asks for %d: "+
+			"remove volumes, or choose another type", m.attachments, attachments)
 	case m.adaptersKnown && fabricAdapters(spec) > m.adapters:
-		return errors.Errorf("interfaceType: the instance type has at most %d Elastic Fabric Adapters, the spec asks for %d",
+		return errors.Errorf("interfaceType: the instance type has at most %d Elastic Fabric Adapters, the spec asks for %d: "+
+			"remove some, or choose another type",
 			m.adapters, fabricAdapters(spec))
 	case spec.IPv6 != nil && m.ipv6PerInterface > 0 && aws.ToInt32(spec.IPv6.Count) > m.ipv6PerInterface:
-		return errors.Errorf("ipv6.count: an interface of the instance type has at most %d addresses", m.ipv6PerInterface)
+		return errors.Errorf("ipv6.count: an interface of the instance type has at most %d addresses: lower the count", m.ipv6PerInterface)
 	}
 	for i, extra := range spec.ExtraInterfaces {
 		if card := aws.ToInt32(extra.NetworkCardIndex); m.cards > 0 && card >= m.cards {
-			return errors.Errorf("extraInterfaces[%d].networkCardIndex: the instance type has %d network cards, counted from 0", i, m.cards)
+			return errors.Errorf("extraInterfaces[%d].networkCardIndex: the instance type has %d network cards, counted from 0: "+
+				"lower the index", i, m.cards)
 		}
 	}
 	return misfitOfCPU(spec.CPUOptions, m)
@@ -75,14 +80,14 @@ func misfitOfCPU(o *infrav1.CPUOptions, m model) error {
 	case o.ThreadsPerCore != nil && len(m.threads) > 0 && !slices.Contains(m.threads, *o.ThreadsPerCore):
 		return errors.Errorf("cpuOptions.threadsPerCore: the instance type takes one of %v", m.threads)
 	case lacks(o.AMDSEVSNP, types.SupportedAdditionalProcessorFeatureAmdSevSnp):
-		return errors.New("cpuOptions.amdSevSnp: the instance type does not have it")
+		return errors.New("cpuOptions.amdSevSnp: the instance type does not support it: remove it, or choose another type")
 	case lacks(o.NestedVirtualization, types.SupportedAdditionalProcessorFeatureNestedVirtualization):
-		return errors.New("cpuOptions.nestedVirtualization: the instance type does not have it")
+		return errors.New("cpuOptions.nestedVirtualization: the instance type does not support it: remove it, or choose another type")
 	}
 	return nil
 }
 
-// limitsOf reads what a launch is held against.
+// limitsOf reads the limits of an instance type that a launch is checked against.
 func limitsOf(t *types.InstanceTypeInfo, m *model) {
 	for _, class := range t.SupportedUsageClasses {
 		m.usageClasses = append(m.usageClasses, string(class))

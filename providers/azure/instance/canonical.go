@@ -39,7 +39,7 @@ func canonical(spec *infrav1.AzureMachineSpec) *infrav1.AzureMachineSpec {
 	return s
 }
 
-// each applies f and drops what is there twice then.
+// each applies f to every element and then removes duplicates.
 func each(list []string, f func(string) string) []string {
 	var out []string
 	for _, text := range list {

@@ -80,7 +80,7 @@ func (d *deletions) get(r resourceKey) deletion {
 	return d.known[r]
 }
 
-// unforce has later deletions of the machine be made without forceDeletion.
+// unforce makes later deletions of the machine omit forceDeletion.
 func (d *deletions) unforce(r resourceKey, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -79,7 +79,7 @@ var priceCodes = []string{
 // quotaMessage is in the message of codeNotAllowed for a quota.
 var quotaMessage = regexp.MustCompile(`(?i)exceed\w* .*quota`)
 
-// limitOfSize is in the message of codeNotAllowed for more disks than a size has, which no repetition changes.
+// limitOfSize is in the message of codeNotAllowed for more disks than a size has, which no retry changes.
 var limitOfSize = regexp.MustCompile(`(?i)maximum number of data disks`)
 
 // changing are parts of messages that differ from call to call: conditions show messages, and would change each time.
@@ -204,7 +204,7 @@ type apiDetail struct {
 	Message string `json:"message"`
 }
 
-// mostSpecific is the first of the details if the code is a general one: it is what has really happened.
+// mostSpecific returns the first detail if the code is a general one: the detail names the cause.
 func mostSpecific(e apiError) (code, message string) {
 	found := e.apiDetail
 	if classOf(found.Code, found.Message) == "" && len(e.Details) > 0 {

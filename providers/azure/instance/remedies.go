@@ -10,7 +10,7 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// remedies are what to do about refusals whose messages do not name the cause: by a part of the message.
+// remedies lists error messages of Azure that do not say what to do, each with the remedy.
 var remedies = []struct {
 	message *regexp.Regexp
 	remedy  func(*infrav1.AzureMachineSpec) string

@@ -100,8 +100,8 @@ func (b *backoff) failTimes(key types.NamespacedName, err error, n int) time.Dur
 	return b.wait(e, b.base(class, e.count))
 }
 
-// failNext is fail for a shortage of one of several offerings of which another is left: that is tried as soon as after a first shortage,
-// and the failure is not counted. It is fail if that many in a row were of the kind: then what was tried cannot have been different ones.
+// failNext records a shortage while another offering is left to try. It does not count the failure, so the other offering is tried as soon
+// as after a first shortage. After that many shortages in a row it acts as fail: some offering must have been tried twice.
 func (b *backoff) failNext(key types.NamespacedName, err error, offerings int) time.Duration {
 	b.mu.Lock()
 	class := driver.ClassOf(err)

@@ -12,8 +12,8 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// missingMachineGrace is how long after the deletion of an object its Machine may still be created: whoever creates both from an export
-// may create the Machine a moment later, and the garbage collector deletes the object before.
+// missingMachineGrace is how long after the deletion of an object its Machine may still be created. If a user
+// creates both from an export, the garbage collector may delete the object before its Machine exists.
 const missingMachineGrace = time.Minute
 
 // candidate is an instance that could be terminated now.
@@ -28,17 +28,17 @@ type candidate struct {
 	owner string
 }
 
-// hold is why an instance is not terminated yet.
+// hold describes why an instance is not terminated yet.
 type hold struct {
 	explanation
-	// needsUser is true if nothing continues before a user acts.
+	// needsUser is true if the hold lasts until a user acts.
 	needsUser bool
-	// until is when it ends by itself; zero if it does not.
+	// until is the time at which the hold ends by itself; zero if it does not.
 	until time.Time
 }
 
-// holdTermination decides whether an instance stays for now, since its Machine has not been drained; nil if it may be terminated. machine
-// is the object's, nil if it does not exist:
+// holdTermination returns why an instance must not be terminated yet, nil if it may be. machine is the Machine of the object, nil if it
+// does not exist:
 //
 //  1. nothing has ever run as a Node, or a user forces the deletion: terminate;
 //  2. there is no Machine: terminate, after a grace if an owner reference names one;
@@ -55,18 +55,18 @@ func holdTermination(c candidate, machine *clusterv1.Machine, now time.Time) *ho
 			return nil
 		}
 		return &hold{explanation: explanation{reason, fmt.Sprintf(
-			"Machine %s, which owns this object, does not exist; the instance is terminated at %s if it is not created before",
+			"Machine %s, which owns this object, does not exist. Unless it is created, the instance is terminated at %s",
 			c.owner, instant(until))}, until: until}
 	case machine.DeletionTimestamp.IsZero():
 		return &hold{explanation: explanation{reason, fmt.Sprintf(
-			"Machine %s is not being deleted, so the instance stays: delete that Machine to drain its Node and terminate the instance; "+
+			"Machine %s is not being deleted, so the instance stays. Delete the Machine to drain its Node and terminate the instance; "+
 				"to terminate it without a drain, annotate this object with %s=true", machine.Name, contract.ForceDeletionAnnotation)},
 			needsUser: true}
 	case contract.MayTerminate(machine):
 		return nil
 	}
 	return &hold{explanation: explanation{reason, fmt.Sprintf(
-		"The instance stays until hooks, drain and volumes of Machine %s are over: see its condition %s",
+		"The instance stays until Machine %s has completed hooks, drain and volume detachment: see its condition %s",
 		machine.Name, clusterv1.MachineDeletingCondition)}}
 }
 

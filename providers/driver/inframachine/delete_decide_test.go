@@ -67,7 +67,7 @@ func deletingBecause(reason string) []metav1.Condition {
 	return []metav1.Condition{{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: reason}}
 }
 
-// TestHoldTermination_CAPI10710_EachMachineState: the object is deleted first, whoever has done that; the Machine decides.
+// TestHoldTermination_CAPI10710_EachMachineState: the object is deleted first; the state of the Machine decides.
 func TestHoldTermination_CAPI10710_EachMachineState(t *testing.T) {
 	want := map[string]decision{
 		"does not exist":                            terminate,

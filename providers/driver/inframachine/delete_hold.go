@@ -13,12 +13,12 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// holdSettling is how long a hold is not reported that ends by itself: the core deletes the object, and reports a moment later in the
-// Machine that the drain is over.
+// holdSettling delays the report of a hold that ends by itself. The core deletes the object a moment before it reports in the Machine that
+// the drain is over.
 const holdSettling = 5 * time.Second
 
-// awaitMachine keeps the instance until its Machine has been drained, whoever has deleted the object first: the garbage collector in a
-// foreground deletion, a user, or the deletion of the namespace or of the CRD.
+// awaitMachine keeps the instance until its Machine has been drained. A user, a foreground deletion, or the deletion of the namespace or
+// CRD may delete the object before its Machine.
 func (r *Reconciler[M]) awaitMachine(ctx context.Context, s *scope[M]) outcome.Outcome {
 	if s.observed.missing || s.view.Known && hasEnded(s.view.Instance.State) {
 		return outcome.Continue()
@@ -57,9 +57,8 @@ func (s *scope[M]) reportsHold() bool {
 	return ready != nil && ready.Reason == driverv1.WaitingForMachineDeletionReason
 }
 
-// findMachine returns the Machine whose instance the object has, nil if there is none. An owner reference may be of an earlier Machine of
-// that name, as in an export that is applied again: what the Machine refers to counts. The cache decides if it has such a Machine; that
-// there is none is read from the API server.
+// findMachine returns the Machine of the object by isMachineOf, nil if there is none. It does not compare the UID of an owner reference:
+// an export that is applied again has the UID of an earlier Machine. If the cache has no such Machine, it asks the API server.
 func (r *Reconciler[M]) findMachine(ctx context.Context, s *scope[M]) (*clusterv1.Machine, error) {
 	names := []string{s.Key().Name}
 	if owner := ownerMachineName(s.Object); owner != "" && owner != s.Key().Name {

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/providers/driver/shortage"
 )
 
-// retriedSlowly is what happens after a call that was over a quota, and what a user can do.
+// retriedSlowly ends the message about an exceeded quota.
 const retriedSlowly = "Retried slowly; raise the quota or free some of it"
 
 // shortageError is a shortage of one of the offerings that the spec allows, with what the others lack and what happens next.

@@ -18,8 +18,8 @@ const (
 	diskOverhead = 150
 )
 
-// estimate returns what Pods can use of a machine, at least. The cluster autoscaler takes it as allocatable: with more than a Node has, it
-// would add Nodes in vain. From the first Node on the core tells the autoscaler what is true.
+// estimate returns the least that Pods can use of a machine. The cluster autoscaler reads it as allocatable: if it were too high, the
+// autoscaler would add Nodes on which the Pods do not fit. From the first Node on, the core reports the real numbers.
 func estimate(machine corev1.ResourceList) corev1.ResourceList {
 	usable := maps.Clone(machine)
 	if q, ok := machine[corev1.ResourceMemory]; ok {

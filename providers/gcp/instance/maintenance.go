@@ -116,7 +116,7 @@ func (d *Driver) missingType(ctx context.Context, launch driver.Launch[*infrav1.
 			continue
 		}
 		if _, err := d.machineType(ctx, launch.Scope, zone, launch.Placement.InstanceType); !driver.IsNotFound(err) {
-			return refused // It exists there, or nobody knows.
+			return refused // It exists there, or could not be read.
 		}
 	}
 	terminal := *refused

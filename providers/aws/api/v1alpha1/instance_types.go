@@ -164,7 +164,7 @@ type Spot struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
-	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="nothing is sold for 0: give the most to pay for an hour, or remove maxPrice to pay the price on demand"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="EC2 sells no capacity for 0: give the most to pay for an hour, or remove maxPrice to pay the price on demand"
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 
