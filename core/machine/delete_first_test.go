@@ -90,9 +90,9 @@ func TestDelete_CAPI985_HooksHoldWhateverIsDeletedFirst(t *testing.T) {
 	f.leavesNothing()
 }
 
-// TestDelete_InfrastructureGone_DrainsANodeThatServes: a user has removed the finalizers of the infrastructure object, or the provider of
+// TestDelete_InfrastructureGone_DrainsReadyNode: a user has removed the finalizers of the infrastructure object, or the provider of
 // others has let it go. Once the Node is not ready any more nothing is drained.
-func TestDelete_InfrastructureGone_DrainsANodeThatServes(t *testing.T) {
+func TestDelete_InfrastructureGone_DrainsReadyNode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()

@@ -81,7 +81,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"are set by the provider":            func(s *S) { s.Tags["Infrastructure.Millwright.dev_owner-uid"] = "me" },
 		"differ in case only":                func(s *S) { s.Tags["Team"] = "red" },
 		"and no space at its ends":           func(s *S) { s.Tags["a/b"] = "" },
-		"maxPrice is more than 0":            func(s *S) { s.Spot.MaxPrice = "0.0" },
+		"maxPrice must be more than 0":       func(s *S) { s.Spot.MaxPrice = "0.0" },
 		"run in no capacity reservation": func(s *S) {
 			s.CapacityReservationGroupID = others + "Microsoft.Compute/capacityReservationGroups/c"
 		},
@@ -102,8 +102,8 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestSpecs_WhatAzureAlwaysRefuses_IsRefusedAtAdmission with a remedy: CAPZ #2429, azure-docs #83535, azure-sdk-for-java #41529.
-func TestSpecs_WhatAzureAlwaysRefuses_IsRefusedAtAdmission(t *testing.T) {
+// TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission with a remedy: CAPZ #2429, azure-docs #83535, azure-sdk-for-java #41529.
+func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 	type S = infrav1.AzureMachineSpec
 	disk := func(kind, caching string, size int32) func(*S) {
 		return func(s *S) {

@@ -32,9 +32,9 @@ type protected struct {
 	config  *bootstrapv1.CloudConfig
 }
 
-// TestDelete_CAPI10710_WhoeverDeletesFirst_WaitsForDrain deletes the objects of a machine in each order that users, tools and the garbage
+// TestDelete_CAPI10710_AnyOrderOfDeletion_WaitsForDrain deletes the objects of a machine in each order that users, tools and the garbage
 // collector have. The instance stays as long as the budget allows no disruption, and then all ends and leaves nothing.
-func TestDelete_CAPI10710_WhoeverDeletesFirst_WaitsForDrain(t *testing.T) {
+func TestDelete_CAPI10710_AnyOrderOfDeletion_WaitsForDrain(t *testing.T) {
 	rolling.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{LogDir: filepath.Join(suite.logs, "delete-first"), Unbooted: true})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -12,7 +12,7 @@ import (
 )
 
 // What users paste into spec.kubelet is accepted as a whole, and the real kubelet starts with it.
-func TestSpecKubelet_WhatUsersPaste_StartsTheRealKubelet(t *testing.T) {
+func TestSpecKubelet_SamplesOfUsers_StartTheRealKubelet(t *testing.T) {
 	content, err := os.ReadFile("testdata/accepted.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, spec := range parse(t, string(content)) {
@@ -25,7 +25,7 @@ func TestSpecKubelet_WhatUsersPaste_StartsTheRealKubelet(t *testing.T) {
 }
 
 // What a kubelet refuses or drops is refused with the field and the remedy (kops #5177).
-func TestSpecKubelet_WhatAKubeletRefuses_IsRefused(t *testing.T) {
+func TestSpecKubelet_RefusedByKubelet_IsRefused(t *testing.T) {
 	content, err := os.ReadFile("testdata/refused.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	var samples []struct {

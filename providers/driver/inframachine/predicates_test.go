@@ -30,8 +30,8 @@ func TestMachineChanges(t *testing.T) {
 	}
 }
 
-// TestMachineChanges_OfALeavingMachine: a hold ends with the drain, or with the Machine itself if that goes without one.
-func TestMachineChanges_OfALeavingMachine(t *testing.T) {
+// TestMachineChanges_MachineBeingDeleted: a hold ends with the drain, or with the Machine itself if that goes without one.
+func TestMachineChanges_MachineBeingDeleted(t *testing.T) {
 	g := NewWithT(t)
 	draining, drained := machineStates["deleted, is drained"], machineStates["deleted, its infrastructure is next"]
 	node := machineStates["deleted, its Node is next"]

@@ -20,7 +20,7 @@ func templateOf(spec infrav1.GCPMachineSpec) *infrav1.GCPMachineTemplate {
 
 // The autoscaler is told what the Node will have, for each machine type (karpenter-aws #7060, autoscaler #1869): vCPUs, memory, cards, the disk of
 // the image and the architecture.
-func TestSize_EachMachineType_IsWhatTheInstanceHas(t *testing.T) {
+func TestSize_EachMachineType_MatchesTheInstance(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	for _, machineType := range compute.DefaultCatalog().MachineTypes {
 		size, err := f.Size(f.ctx, templateOf(smallest(machineType).Object.Spec))

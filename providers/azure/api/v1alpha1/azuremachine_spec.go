@@ -181,7 +181,7 @@ type AzureMachineSpec struct {
 	Placement *Placement `json:"placement,omitempty"`
 
 	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519, or that line in
-	// base64. Unset means that nobody can: Azure requires a key, so the machine gets one whose private key is thrown away.
+	// base64. Unset means that no user can: Azure requires a key, so the machine gets one whose private key is discarded.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -123,7 +123,7 @@ type EphemeralDisk struct {
 
 // DataDisk is an empty disk.
 // +kubebuilder:validation:XValidation:rule="!has(self.storageAccountType) || !(self.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS']) || !has(self.caching) || self.caching == 'None'",message="Azure caches no disk of type UltraSSD_LRS or PremiumV2_LRS: remove caching, or set it to None",fieldPath=".caching"
-// +kubebuilder:validation:XValidation:rule="self.sizeGiB <= 32767 || has(self.storageAccountType) && self.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS']",message="a disk has at most 32767 GiB, and 65536 with storageAccountType UltraSSD_LRS or PremiumV2_LRS",fieldPath=".sizeGiB"
+// +kubebuilder:validation:XValidation:rule="self.sizeGiB <= 32767 || has(self.storageAccountType) && self.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS']",message="a disk has at most 32767 GiB, and 65536 with storageAccountType UltraSSD_LRS or PremiumV2_LRS: lower sizeGiB",fieldPath=".sizeGiB"
 // +kubebuilder:validation:XValidation:rule="self.sizeGiB < 4096 || !has(self.caching) || self.caching == 'None'",message="Azure caches disks of less than 4096 GiB alone: remove caching, or set it to None",fieldPath=".caching"
 type DataDisk struct {
 	// lun is the logical unit number by which the operating system finds the disk, 0 to 63.
