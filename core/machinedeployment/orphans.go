@@ -57,7 +57,10 @@ func (r *Reconciler) findOrphans(ctx context.Context, s *scope) (orphaned, error
 	return most, nil
 }
 
-// inUse reports whether a set of the deployment has the name that ends in the suffix.
+// inUse reports whether a set that stays has the name that ends in the suffix. The set that left the Machines may still be in deletion: the
+// garbage collector removes its finalizer before the core removes its own. The creation is then retried until the name is free.
 func inUse(s *scope, suffix string) bool {
-	return slices.ContainsFunc(s.sets, func(set *clusterv1.MachineSet) bool { return set.Name == s.deployment.Name+"-"+suffix })
+	return slices.ContainsFunc(s.sets, func(set *clusterv1.MachineSet) bool {
+		return set.DeletionTimestamp.IsZero() && set.Name == s.deployment.Name+"-"+suffix
+	})
 }

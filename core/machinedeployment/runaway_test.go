@@ -141,6 +141,46 @@ func TestCreateSet_CAPI1341_SetDeletedWithOrphans_AdoptsThem(t *testing.T) {
 	w.G.Expect(w.uids()).To(Equal(known))
 }
 
+// The garbage collector may be done with a set before its other finalizers are. No second set is created until the first is gone.
+func TestCreateSet_OrphansOfSetWithOtherFinalizer_AreAdoptedOnceItIsGone(t *testing.T) {
+	t.Parallel()
+	const held = "example.com/held"
+	w := newWorld(t)
+	w.deployment(2)
+	w.start(t)
+	w.Eventually(w.running(2))
+	known := w.uids()
+	set := w.listSets()[0]
+	change := func(change func()) {
+		w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(&set), &set)).To(Succeed())
+		before := set.DeepCopy()
+		change()
+		w.G.Expect(direct.Patch(w.Ctx, &set, client.MergeFrom(before))).To(Succeed())
+	}
+	change(func() { controllerutil.AddFinalizer(&set, held) })
+	w.G.Expect(direct.Delete(w.Ctx, &set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		for _, machine := range w.Machines() {
+			g.Expect(metav1.GetControllerOf(&machine)).To(BeNil())
+		}
+	})
+	change(func() { controllerutil.RemoveFinalizer(&set, metav1.FinalizerOrphanDependents) })
+	w.G.Consistently(func(g Gomega) {
+		g.Expect(w.listSets()).To(HaveLen(1))
+		g.Expect(w.uids()).To(Equal(known))
+	}).WithTimeout(2 * time.Second).Should(Succeed())
+	change(func() { controllerutil.RemoveFinalizer(&set, held) })
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.listSets()).To(HaveLen(1))
+		g.Expect(w.listSets()[0].UID).NotTo(Equal(set.UID))
+		for _, machine := range w.Machines() {
+			g.Expect(metav1.IsControlledBy(&machine, &w.listSets()[0])).To(BeTrue())
+		}
+	})
+	w.Eventually(w.running(2))
+	w.G.Expect(w.uids()).To(Equal(known))
+}
+
 // A selector that was changed where admission is not installed, as kustomize's commonLabels do, abandons no set: the controlled one stays,
 // and no Machine is replaced.
 func TestClaim_CAPI13982_ChangedSelector_KeepsTheSet(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // karpenter-aws 1556, 5789: a quota of a family, or of spot, is a shortage of that offering. The next type is launched, and each type is
 // asked for once.
-func TestLaunch_QuotaOfFirstType_LaunchesFallback(t *testing.T) {
+func TestLaunch_KarpenterAWS1556_QuotaOfFirstType_LaunchesFallback(t *testing.T) {
 	for code, spot := range map[string]bool{
 		"VcpuLimitExceeded": false, "InstanceLimitExceeded": false, "MaxSpotInstanceCountExceeded": true, "UnfulfillableCapacity": true,
 	} {

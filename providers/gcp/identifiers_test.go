@@ -25,7 +25,7 @@ func plainSpec() infrav1.GCPMachineSpec {
 
 // Identifiers are accepted as gcloud, the console and the specs of reference providers have them (terraform-google #1986, kubernetes #37180,
 // karpenter-provider-gcp PR 511).
-func TestAdmission_IdentifierAsTheCloudPrintsIt_IsAccepted(t *testing.T) {
+func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *testing.T) {
 	for field, test := range map[string]struct {
 		set    func(*infrav1.GCPMachineSpec, string)
 		values []string

@@ -25,7 +25,7 @@ func TestSpecKubelet_SamplesOfUsers_StartTheRealKubelet(t *testing.T) {
 }
 
 // What a kubelet refuses or drops is refused with the field and the remedy (kops #5177).
-func TestSpecKubelet_RefusedByKubelet_IsRefused(t *testing.T) {
+func TestSpecKubelet_Kops5177_RefusedByKubelet_IsRefused(t *testing.T) {
 	content, err := os.ReadFile("testdata/refused.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	var samples []struct {

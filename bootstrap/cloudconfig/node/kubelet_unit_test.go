@@ -31,7 +31,7 @@ func newBootedMachine(t *testing.T, shell []string) *machine {
 
 // Pods get the servers that systemd-resolved asks, and not its stub, which they cannot reach and by which CoreDNS asks itself
 // (kubeadm #273, #1162; coredns #2790). The machine decides, at each start of the kubelet.
-func TestKubeletScript_SystemdResolved_ChoosesItsServers(t *testing.T) {
+func TestKubeletScript_Kubeadm273_SystemdResolved_ChoosesItsServers(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell []string) {
 		m := newBootedMachine(t, shell)
 		config := kubeletConfig(t, KubeletOptions{NodeName: "n"})

@@ -75,7 +75,7 @@ func TestRunInput_PlacementGroupByID_SetsGroupId(t *testing.T) {
 }
 
 // karpenter-aws 4550, 5185: policies on tags apply to the request of a spot instance as well. EC2 refuses its type in other launches.
-func TestRunInput_Spot_TagsTheSpotRequest(t *testing.T) {
+func TestRunInput_KarpenterAWS4550_Spot_TagsTheSpotRequest(t *testing.T) {
 	g := NewWithT(t)
 	tagged := func(spot *infrav1.Spot) map[types.ResourceType][]types.Tag {
 		launch := testLaunch(func(s *infrav1.AWSMachineSpec) { s.Spot, s.Tags = spot, map[string]infrav1.TagValue{"team": "blue"} })

@@ -10,9 +10,9 @@ import (
 
 const aSubscription = "/subscriptions/00000000-0000-0000-0000-000000000001"
 
-// TestCanonical_IdentifiersAsToolsPrintThem for each kind of identifier: terraform-azurerm #10296, CAPZ #2533 and aad-pod-identity #269
+// TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem for each kind of identifier: terraform-azurerm #10296, CAPZ #2533 and aad-pod-identity #269
 // report IDs in other cases.
-func TestCanonical_IdentifiersAsToolsPrintThem(t *testing.T) {
+func TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem(t *testing.T) {
 	subnet := aSubscription + "/resourceGroups/Net/providers/Microsoft.Network/virtualNetworks/nodes/subnets/Subnets"
 	identity := aSubscription + "/resourceGroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelet"
 	gallery := aSubscription + "/resourceGroups/RG/providers/Microsoft.Compute/galleries/g/images/Images/versions/1.0.0"

@@ -62,9 +62,9 @@ func TestCreate_QuotaInOtherWords_IsOfClassQuota(t *testing.T) {
 	}
 }
 
-// TestCreate_SpecThatNeverFits_IsTerminalWithRemedy: a repetition changes nothing, and the message says what does. Reports: image-builder
+// TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy: a repetition changes nothing, and the message says what does. Reports: image-builder
 // #1875, FederalAVD #20, azure-cli #31234, azure-cli #27975, bosh-azure-cpi-release #674, terraform #7389.
-func TestCreate_SpecThatNeverFits_IsTerminalWithRemedy(t *testing.T) {
+func TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy(t *testing.T) {
 	for words, change := range map[string]func(*infrav1.AzureMachineSpec){
 		"node-scsi/versions/1.36.3 does not list the disk controller": func(s *infrav1.AzureMachineSpec) {
 			s.VMSize, s.Image.ID = "Standard_D8s_v6", arm.ImageWithoutControllers

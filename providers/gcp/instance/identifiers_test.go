@@ -12,7 +12,7 @@ import (
 )
 
 // Whole and partial URLs launch the same instance as names do (terraform-google #1986).
-func TestCreate_IdentifiersAsURLs_LaunchesTheSame(t *testing.T) {
+func TestCreate_TerraformGoogle1986_IdentifiersAsURLs_LaunchesTheSame(t *testing.T) {
 	const www = "https://www.googleapis.com/compute/v1/projects/"
 	names := func(s *infrav1.GCPMachineSpec) {
 		s.MachineType, s.FallbackMachineTypes = "n1-standard-4", nil

@@ -25,7 +25,7 @@ func smallest(t compute.MachineType, changes ...func(*infrav1.GCPMachineSpec)) g
 
 // Each machine type launches with the smallest spec, as standard and as spot instance (openshift/installer PR 8148, karpenter-provider-gcp #167,
 // devpod #973).
-func TestCreate_EachMachineType_LaunchesWithSmallestSpec(t *testing.T) {
+func TestCreate_KarpenterGCP167_EachMachineType_LaunchesWithSmallestSpec(t *testing.T) {
 	types := compute.DefaultCatalog().MachineTypes
 	NewWithT(t).Expect(len(types)).To(BeNumerically(">=", 40))
 	for _, custom := range []string{"custom-2-4096", "e2-custom-4-8192", "n2-custom-8-81920-ext", "n2d-custom-4-8192", "n4-custom-2-8192"} {

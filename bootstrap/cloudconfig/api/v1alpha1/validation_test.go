@@ -144,7 +144,7 @@ bootstrap: {tokenTTL: 1h, csrApproval: ControllerManager}
 `
 
 // Names, modes and keys are accepted as systemd, chmod, useradd and ssh-keygen have them (coreos/bugs #2569).
-func TestValidation_NamesOfTheSystem_AreAccepted(t *testing.T) {
+func TestValidation_CoreOSBugs2569_NamesOfTheSystem_AreAccepted(t *testing.T) {
 	c := newClient(t)
 	spec := map[string]any{}
 	list := func(key string, elements ...map[string]any) {
