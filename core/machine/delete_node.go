@@ -111,7 +111,7 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 			s.leavingNodeName(),
 			since(start),
 			nodeDeletionRetry,
-			shortReason(err),
+			reasonWithWords(err),
 		)
 		end = outcome.WaitFor(nodeDeletionRetry)
 	}

@@ -83,7 +83,7 @@ func TestAnObjectThatCannotBeDeletedIsReported(t *testing.T) {
 		message string
 	}{
 		"lost race": {apierrors.NewConflict(schema.GroupResource{}, "m", nil), "Waiting"},
-		"denial":    {deniedAsConflict(), "Infra m cannot be deleted: a webhook denies it"},
+		"denial":    {deniedAsConflict(), "Infra m cannot be deleted: a webhook denies it: " + deniedAsConflict().Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -144,7 +144,19 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if failure != nil {
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
-	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason, message+machines.SlowDeletions(s.allMachines(), s.Now))
+	message += machines.SlowDeletions(s.allMachines(), s.Now) + rejectedDeletions(s)
+	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason, message)
+}
+
+// rejectedDeletions lists, for a message, why sets cannot delete Machines.
+func rejectedDeletions(s *scope) string {
+	text := ""
+	for _, set := range s.sets {
+		if why := machines.RejectedDeletion(set); why != "" {
+			text += fmt.Sprintf("\n* MachineSet %s cannot delete Machines: %s", set.Name, strings.ReplaceAll(why, "\n", "\n  "))
+		}
+	}
+	return text
 }
 
 func remediatingCondition(s *scope, failure error) condition {
@@ -170,7 +182,8 @@ func deletingCondition(s *scope, failure error) condition {
 		for _, set := range s.sets {
 			names = append(names, fmt.Sprintf("%s (%d Machines)", set.Name, len(s.machines[set.UID])))
 		}
-		message = "Waiting for the deletion of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now)
+		message = "Waiting for the deletion of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now) +
+			rejectedDeletions(s)
 	}
 	if line := persist.RefusalLine(failure); line != "" {
 		message += "\n" + line

@@ -42,7 +42,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 			result.Reason = ProgressDeadlineExceededReason
 			lines = append(lines, stalledText(s))
 		}
-		lines = append(lines, rolloutText(s, outdated))
+		lines = append(lines, rolloutText(s, outdated)+rejectedDeletions(s))
 		if failure != nil {
 			lines = append(lines, fmt.Sprintf("The last attempt failed and is repeated: %v", failure))
 		}

@@ -26,6 +26,11 @@ func TestWhatFailsIsReported(t *testing.T) {
 	blocked := func(s *scope) {
 		s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "no\nquota")}
 	}
+	kept := func(s *scope) {
+		s.sets[0].Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingDownCondition, "ScalingDown",
+			"Scaling down from 1 to 0 replicas; being deleted: none\n"+line+"no ticket")}
+	}
+	const keptLine = "\n* MachineSet old cannot delete Machines: no ticket"
 	slow := func() *clusterv1.Machine {
 		machine := serving("slow")
 		machine.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-time.Hour)))
@@ -42,6 +47,12 @@ func TestWhatFailsIsReported(t *testing.T) {
 			"Scaling down from 3 to 2 replicas: " + again + refused.Error()}},
 		"scaling down, slowly": {rollout(nil, append(servingAll(2), slow()), wants(2)), nil, expectation{down, "True", "ScalingDown",
 			"Scaling down from 3 to 2 replicas" + slowLine}},
+		"a set cannot scale down": {rollout(servingAll(1), servingAll(2), wants(2), kept), nil, expectation{down, "True", "ScalingDown",
+			"Scaling down from 3 to 2 replicas" + keptLine}},
+		"a set cannot scale down, without surge": {rollout(servingAll(1), servingAll(1), wants(2), kept), nil, expectation{rolling, "True",
+			"RollingOut", "Rolling out: 1 of 2 replicas are up to date; outdated are:\n* " + outdated + keptLine}},
+		"going, and a set cannot delete": {rollout(servingAll(1), nil, wants(1), kept, goes), nil, expectation{gone, "True", "Deleting",
+			"Waiting for the deletion of MachineSets old (1 Machines), fresh (0 Machines)" + keptLine}},
 		"going": {rollout(nil, servingAll(1), wants(1), goes), refused, expectation{gone, "True", "Deleting",
 			"Waiting for the deletion of MachineSets old (0 Machines), fresh (1 Machines)\n" + line + refused.Error()}},
 		"going, slowly": {rollout(nil, []*clusterv1.Machine{slow()}, wants(1), goes), nil, expectation{gone, "True", "Deleting",

@@ -43,7 +43,8 @@ func wanted(s *scope) int {
 // completed.
 func scalingUpCondition(s *scope, failure error) condition {
 	result := scalingUp(s, failure)
-	if line := persist.RefusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason && len(s.machines) <= wanted(s) {
+	line, tooMany := persist.RefusalLine(failure), len(s.machines) > wanted(s)
+	if line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason && !tooMany {
 		// While no Machine is missing and none is too many, no other condition reports it.
 		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
@@ -117,7 +118,9 @@ func scalingDownCondition(s *scope, failure error) condition {
 		cmp.Or(machines.ListNames(deletingMachines(s)), "none"),
 	)
 	message += machines.SlowDeletions(s.machines, s.Now)
-	if failure != nil {
+	if line := persist.RefusalLine(failure); line != "" {
+		message += "\n" + line
+	} else if failure != nil {
 		message += fmt.Sprintf("\nThe last attempt failed and is repeated: %v", failure)
 	}
 	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, message)

@@ -11,6 +11,8 @@ const (
 	createdEvent = "Created"
 	// deletedEvent means that Machines were deleted; the note has why, and their names.
 	deletedEvent = "Deleted"
+	// deletionRejectedEvent means that the API server rejects the deletion of Machines; the note has its words.
+	deletionRejectedEvent = "DeletionRejected"
 	// adoptedEvent means that a Machine that had no controller belongs to the set now.
 	adoptedEvent = "Adopted"
 	// releasedEvent means that a Machine is the set's no more; the note has why. It is a warning, since the Machine stays.

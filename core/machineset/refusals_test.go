@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -19,6 +20,7 @@ import (
 // TestWhatFailsIsReported: by one condition at least, whatever the set is doing; and each message is whole.
 func TestWhatFailsIsReported(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "m", errors.New("exceeded quota"))
+	other := apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "z", errors.New("exceeded quota"))
 	const line = "The last attempt failed and is repeated: "
 	up, down := clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingDownCondition
 	gone, remediating := clusterv1.MachineSetDeletingCondition, clusterv1.MachineSetRemediatingCondition
@@ -46,6 +48,9 @@ func TestWhatFailsIsReported(t *testing.T) {
 			reported{up, "False", "NotScalingUp", "Machines that cannot be completed:\n* Machine a has no template"}},
 		"a spec that is wrong, going": {with(with(scopeOf(1, Machine("a")), wrong), goes), nil, reported{up, "False", "NotScalingUp", ""}},
 		"too many":                    {scopeOf(1, Machine("a"), Machine("b")), refused, reported{down, "True", "ScalingDown", "Scaling down from 2 to 1 replicas; being deleted: none\n" + line + refused.Error()}},
+		"too many, and several stay": {scopeOf(0, Machine("a"), Machine("b")), kerrors.NewAggregate([]error{other, refused}),
+			reported{down, "True", "ScalingDown", "Scaling down from 2 to 0 replicas; being deleted: none\n" + line + refused.Error() + " (and 1 more)"}},
+		"too many, not too few":       {scopeOf(0, Machine("a")), refused, reported{up, "False", "NotScalingUp", ""}},
 		"too many, slowly":            {scopeOf(0, Machine("slow", slow)), nil, reported{down, "True", "ScalingDown", "Scaling down from 1 to 0 replicas; being deleted: slow" + slowLine}},
 		"too many, with a wrong spec": {with(scopeOf(0, Machine("a")), wrong), nil, reported{down, "Unknown", "InvalidSpec", "See ScalingUp"}},
 		"going, with a wrong spec":    {with(with(scopeOf(0, Machine("a")), wrong), goes), nil, reported{down, "True", "ScalingDown", "Scaling down from 1 to 0 replicas; being deleted: none"}},

@@ -3,8 +3,10 @@ package machineset
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -105,11 +107,22 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan ScalePlan) ou
 		removed = append(removed, machine)
 	}
 	s.machines = r.expectations.mark(s.Object.UID, s.machines, s.Now)
+	r.warnRejectedDeletion(s, end.Err())
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.Reason)
 		r.event(s, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.Reason, machines.ListNames(removed))
 	}
 	return end
+}
+
+// warnRejectedDeletion records once that the API server rejects the deletion of Machines.
+func (r *Reconciler) warnRejectedDeletion(s *scope, failure error) {
+	refusal := persist.Refusal(failure)
+	reported := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineSetScalingDownCondition)
+	if refusal == "" || reported != nil && strings.Contains(reported.Message, refusal) {
+		return
+	}
+	r.warn(s, deletionRejectedEvent, "ScaleDown", "%s", refusal)
 }
 
 // remove deletes a Machine in exactly the version that was read. A Machine that has changed since may have another owner
