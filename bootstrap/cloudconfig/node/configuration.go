@@ -97,6 +97,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 	if err := checkLabels(kubelet.Spec.NodeLabels); err != nil {
 		return nil, err
 	}
+	kubelet.HasKubeadmAuthority = slices.ContainsFunc(spec.Files, func(f bootstrapv1.File) bool { return f.Path == kubeadmAuthority })
 	config, err := KubeletConfigFile(kubelet)
 	if err != nil {
 		return nil, err

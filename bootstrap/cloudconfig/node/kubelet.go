@@ -24,6 +24,8 @@ type KubeletOptions struct {
 	ClusterDNS string
 	// ClusterDomain is the domain of the target cluster's services; empty for the kubelet's own default.
 	ClusterDomain string
+	// HasKubeadmAuthority means that the CloudConfig writes the file that kubeadm would keep the cluster's authority in.
+	HasKubeadmAuthority bool
 	// Spec is what the CloudConfig adds.
 	Spec bootstrapv1.KubeletSpec
 }

@@ -17,6 +17,9 @@ import (
 // from the directory of its configuration.
 const kubeletAuthority = "ca.crt"
 
+// kubeadmAuthority is the file that kubeadm keeps the same authority in. No machine has it unless the CloudConfig writes it.
+const kubeadmAuthority = "/etc/kubernetes/pki/ca.crt"
+
 // InvalidKubeletConfigError means that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everyone.
 type InvalidKubeletConfigError struct {
 	// Field is the field of the kubelet's configuration, or the flag with its dashes; empty for the whole.
@@ -50,6 +53,9 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 		return nil, err
 	}
 	lay(config, given)
+	if file, _ := lookup(config, "authentication.x509.clientCAFile"); file == kubeadmAuthority && !o.HasKubeadmAuthority {
+		set(config, "authentication.x509.clientCAFile", kubeletAuthority)
+	}
 	for _, f := range kubeletrules.Fields() {
 		if err := checkField(config, f); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
@@ -131,5 +132,38 @@ func TestAKubeletsSecurityIsNotWeakened(t *testing.T) {
 		if !errors.As(err, &invalid) || invalid.Field != "--"+arg {
 			t.Errorf("--%s: %v", arg, err)
 		}
+	}
+}
+
+// A pasted configuration of kubeadm names a file that only kubeadm writes: the kubelet takes the authority that is here.
+func TestKubeletConfigFile_AuthorityOfKubeadm_IsOursUnlessAFileWritesIt(t *testing.T) {
+	const kubeadm = "/etc/kubernetes/pki/ca.crt"
+	boot := bootstrapv1.File{Path: kubeadm, Content: ptr.To("x"), Stage: bootstrapv1.FileStageBoot}
+	for name, tc := range map[string]struct {
+		given string
+		files []bootstrapv1.File
+		want  string
+	}{
+		"nothing writes it":           {given: kubeadm, want: "ca.crt"},
+		"another file is written":     {given: kubeadm, files: []bootstrapv1.File{someFile("/etc/kubernetes/pki/front.crt", "x")}, want: "ca.crt"},
+		"a file is downloaded":        {given: kubeadm, files: []bootstrapv1.File{someFile(kubeadm, "x")}, want: kubeadm},
+		"a file is written at boot":   {given: kubeadm, files: []bootstrapv1.File{boot}, want: kubeadm},
+		"an authority of the image":   {given: "/etc/kubernetes/clients.crt", want: "/etc/kubernetes/clients.crt"},
+		"our own by its path":         {given: "/var/lib/kubelet/ca.crt", want: "/var/lib/kubelet/ca.crt"},
+		"our own as the default says": {given: "ca.crt", want: "ca.crt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			options := KubeletOptions{NodeName: "n", Spec: given("authentication: {x509: {clientCAFile: " + tc.given + "}}")}
+			bundle, err := NewBundle(&bootstrapv1.CloudConfigSpec{Files: tc.files}, nil, options)
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, f := range bundle.Files {
+				if f.Path == kubeletConfigFile {
+					var config kubeletv1beta1.KubeletConfiguration
+					g.Expect(yaml.UnmarshalStrict(f.Content, &config)).To(Succeed())
+					g.Expect(config.Authentication.X509.ClientCAFile).To(Equal(tc.want))
+				}
+			}
+		})
 	}
 }
