@@ -69,7 +69,7 @@ func accessFields() []Field {
 	}
 }
 
-// nodeFields are about the Node, its containers and its network.
+// nodeFields are about the Node, its containers and its network. A kubelet reads 0 as its default in many of them.
 func nodeFields() []Field {
 	return []Field{
 		row("staticPodPath", path),
@@ -77,23 +77,23 @@ func nodeFields() []Field {
 		row("staticPodURLHeader", headers),
 		like("podLogsDir", text, `^$|^(/[!-.0-~]+)+$`),
 		row("syncFrequency", duration), row("fileCheckFrequency", duration), row("httpCheckFrequency", duration),
-		like("address", text, ipPattern), between("port", 1, 65535),
-		atLeast("registryPullQPS", 0), atLeast("registryBurst", 1),
+		like("address", text, ipPattern), between("port", 0, 65535),
+		atLeast("registryPullQPS", 0), atLeast("registryBurst", 0),
 		oneOf("imagePullCredentialsVerificationPolicy", "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages",
 			"AlwaysVerify").gate("KubeletEnsureSecretPulledImages"),
 		row("preloadedImagesVerificationAllowlist", texts).gate("KubeletEnsureSecretPulledImages"),
-		atLeast("eventRecordQPS", 0), atLeast("eventBurst", 1),
+		atLeast("eventRecordQPS", 0), atLeast("eventBurst", 0),
 		row("enableDebuggingHandlers", boolean), row("enableContentionProfiling", boolean),
 		between("healthzPort", 0, 65535), like("healthzBindAddress", text, ipPattern),
 		between("oomScoreAdj", -1000, 1000),
 		like("clusterDomain", text, domainPattern), like("clusterDNS", texts, ipPattern),
 		row("streamingConnectionIdleTimeout", duration),
-		row("nodeStatusUpdateFrequency", duration), row("nodeStatusReportFrequency", duration), atLeast("nodeLeaseDurationSeconds", 1),
+		row("nodeStatusUpdateFrequency", duration), row("nodeStatusReportFrequency", duration), atLeast("nodeLeaseDurationSeconds", 0),
 		oneOf("hairpinMode", "promiscuous-bridge", "hairpin-veth", "none"),
 		row("resolvConf", path),
-		atLeast("nodeStatusMaxImages", -1), atLeast("maxOpenFiles", 1),
+		atLeast("nodeStatusMaxImages", -1), atLeast("maxOpenFiles", 0),
 		oneOf("contentType", "application/json", "application/vnd.kubernetes.protobuf"),
-		atLeast("kubeAPIQPS", 0), atLeast("kubeAPIBurst", 1),
+		atLeast("kubeAPIQPS", 0), atLeast("kubeAPIBurst", 0),
 		row("serializeImagePulls", boolean), atLeast("maxParallelImagePulls", 1),
 		row("enableControllerAttachDetach", boolean), row("protectKernelDefaults", boolean), row("makeIPTablesUtilChains", boolean),
 		between("iptablesMasqueradeBit", 0, 31), between("iptablesDropBit", 0, 31),

@@ -18,7 +18,7 @@ func resourceFields() []Field {
 		oneOf("topologyManagerScope", "container", "pod"),
 		{Path: "topologyManagerPolicyOptions", Type: textMap, Enum: []string{"prefer-closest-numa-nodes", "max-allowable-numa-nodes"}},
 		Field{Path: "qosReserved", Type: textMap, Enum: []string{"memory"}, Pattern: `^([0-9]{1,2}|100)%$`}.gate("QOSReserved"),
-		atLeast("maxPods", 1), atLeast("podPidsLimit", -1), atLeast("podsPerCore", 0),
+		atLeast("maxPods", 0), atLeast("podPidsLimit", -1), atLeast("podsPerCore", 0),
 		row("cpuCFSQuota", boolean), row("cpuCFSQuotaPeriod", duration).gate("CustomCPUCFSQuotaPeriod"),
 		{Path: "evictionHard", Type: thresholds, Enum: signals}, {Path: "evictionSoft", Type: thresholds, Enum: signals},
 		{Path: "evictionMinimumReclaim", Type: thresholds, Enum: signals, Pattern: reclaimPattern},

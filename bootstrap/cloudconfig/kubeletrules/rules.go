@@ -46,8 +46,9 @@ var rules = []crossRule{
 	{`!has(self.enforceNodeAllocatable) || !self.enforceNodeAllocatable.exists(e, e.startsWith('kube-reserved')) || ` +
 		`(has(self.kubeReservedCgroup) && self.kubeReservedCgroup != '')`,
 		"enforceNodeAllocatable with kube-reserved needs kubeReservedCgroup"},
-	{`!has(self.cgroupsPerQOS) || self.cgroupsPerQOS || (has(self.enforceNodeAllocatable) && self.enforceNodeAllocatable == ['none'])`,
-		"cgroupsPerQOS: false needs enforceNodeAllocatable: [none]"},
+	{`!has(self.cgroupsPerQOS) || self.cgroupsPerQOS || (has(self.enforceNodeAllocatable) && ` +
+		`self.enforceNodeAllocatable.all(e, e == 'none'))`,
+		"cgroupsPerQOS: false needs enforceNodeAllocatable: [none] or []"},
 	{`!has(self.reservedSystemCPUs) || self.reservedSystemCPUs == '' || ((!has(self.systemReservedCgroup) || ` +
 		`self.systemReservedCgroup == '') && (!has(self.kubeReservedCgroup) || self.kubeReservedCgroup == ''))`,
 		"reservedSystemCPUs cannot be combined with systemReservedCgroup or kubeReservedCgroup"},
