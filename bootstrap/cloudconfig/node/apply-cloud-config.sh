@@ -129,10 +129,11 @@ put() {
   if [ -f "$4" ] && [ "$(mode "$4")" = "$2" ] && [ "$(checksum "$4")" = "$(checksum "$1")" ]; then
     return 0
   fi
-  note "$3" "$5" && mkdir -p "${4%/*}" && (umask 077 && cat "$1" >"$4.cloud-config-new") &&
-    chmod "$2" "$4.cloud-config-new" || return 1
-  sync "$4.cloud-config-new" 2>/dev/null || sync
-  mv -f "$4.cloud-config-new" "$4"
+  # The name is short, for a name may have 255 bytes, and begins with a dot, for programs that read whole directories.
+  new=${4%/*}/.cloud-config-new
+  note "$3" "$5" && mkdir -p "${4%/*}/" && (umask 077 && cat "$1" >"$new") && chmod "$2" "$new" || return 1
+  sync "$new" 2>/dev/null || sync
+  mv -f "$new" "$4"
 }
 
 write_files() {
@@ -169,7 +170,7 @@ remove_files() {
   while read -r kind _ _ units path; do
     [ "$kind" = file ] || continue
     listed "$bundle/manifest" file "$path" && continue
-    rm -f "$ROOT$path.cloud-config-new"
+    rm -f "$ROOT${path%/*}/.cloud-config-new"
     unit=$(owner "$units")
     # A unit that could not be stopped keeps its files: without them it could not be disabled.
     [ "$unit" = - ] || listed "$bundle/manifest" unit "$unit" || is_marked "$unit" gone || continue
@@ -240,9 +241,31 @@ command_others() {
     ctl "$verb" "$unit"
     case $? in
     0 | 124) rm -f "$left" ;;
-    *) failed="$failed $unit" ;;
+    *) if loaded_ours "$unit"; then rm -f "$left"; else failed="$failed $unit"; fi ;;
     esac
   done
+}
+
+# on_ours runs the rest of the words with the bundle's files whose paths match $1. Without any it does nothing.
+on_ours() {
+  ours=$(sed -n 's/^file [0-9]* [0-7]* [^ ]* //p' "$bundle/manifest" | grep -E -e "$1")
+  shift
+  [ -n "$ours" ] || return 0
+  while read -r our_path; do
+    set -- "$@" "$ROOT$our_path"
+  done <<END
+$ours
+END
+  "$@" </dev/null
+}
+
+# loaded_ours says whether unit $1 is the one that loads modules, and those of the bundle are loaded: a module that the image's own
+# files name, and that is not there, must not hold up the bundle.
+loaded_ours() {
+  [ "$1" = systemd-modules-load.service ] || return 1
+  on_ours '^/(etc|run|usr/lib|usr/local/lib)/modules-load[.]d/[^/]*[.]conf$' \
+    timeout 60 "$ROOT/usr/lib/systemd/systemd-modules-load" || return 1
+  printf 'cloud-config-downloader: %s failed, but not for a file of the configuration\n' "$1"
 }
 
 command_units() {
@@ -253,15 +276,23 @@ command_units() {
   [ -z "$failed" ] || die "these units failed, or are not done yet:$failed"
 }
 
-# set_kernel_parameters reads the files of sysctl. A key that needs a module fails until the module is loaded.
+# set_kernel_parameters has the bundle's files succeed: a key that needs a module fails until the module is loaded. Then it reads all
+# files, in the order of a boot. What the image's own files have wrong is told, and does not hold up the bundle.
 set_kernel_parameters() {
   [ -e "$state/sysctl" ] || return 0
-  if timeout 60 sysctl --system >"$state/sysctl.log" 2>&1; then
+  on_ours '^/(etc|run|usr/lib|usr/local/lib)/sysctl([.]d/[^/]*)?[.]conf$' timeout 60 sysctl -p >"$state/sysctl.log" 2>&1
+  applied=$?
+  [ "$applied" = 0 ] || tell_sysctl 'sysctl -p'
+  timeout 60 sysctl --system >"$state/sysctl.log" 2>&1 || tell_sysctl 'sysctl --system'
+  if [ "$applied" = 0 ]; then
     rm -f "$state/sysctl" "$state/sysctl.log"
-    return
+  else
+    failed="$failed sysctl"
   fi
-  printf 'cloud-config-downloader: sysctl --system failed: %s\n' "$(grep -v '^[*]' "$state/sysctl.log" | tail -n 1)"
-  failed="$failed sysctl"
+}
+
+tell_sysctl() {
+  printf 'cloud-config-downloader: %s failed: %s\n' "$1" "$(grep -v '^[*]' "$state/sysctl.log" | tail -n 1)"
 }
 
 # adopt takes over from a version of this program that noted nothing of units but by the manifest.

@@ -2,8 +2,10 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -149,6 +151,72 @@ func TestApply_PowerCut_RestartsReaders(t *testing.T) {
 		if finished {
 			m.Expect(cut).To(BeNumerically(">", 10), "the cuts did not reach the work")
 			return
+		}
+	}
+}
+
+// What the image's own files have wrong does not hold up a configuration; what the configuration's files have wrong does.
+func TestApply_ImageHasABrokenFile_IsAppliedAllTheSame(t *testing.T) {
+	const modules = "systemd-modules-load.service"
+	for name, tc := range map[string]struct {
+		broken, loader string
+		files          []bootstrapv1.File
+		log            string
+		want           []string
+		fails          string
+	}{
+		"a key of the image": {
+			broken: "/image-sysctl-broken", log: "/sysctl-p.log",
+			files: []bootstrapv1.File{
+				someFile("/etc/sysctl.d/90 a.conf", "a = 1"), someFile("/etc/sysctl.conf", "b = 1"),
+				someFile("/etc/sysctl.d/README", "no"), someFile("/etc/other.conf", "no"),
+			},
+			want: []string{"/etc/sysctl.d/90 a.conf", "/etc/sysctl.conf"}},
+		"a key of ours": {broken: "/no-sysctl", files: []bootstrapv1.File{someFile("/etc/sysctl.d/a.conf", "a = 1")}, fails: "sysctl"},
+		"a module of the image": {
+			loader: "exit 0", log: "/modules.log",
+			files: []bootstrapv1.File{someFile("/etc/modules-load.d/a b.conf", "overlay")}, want: []string{"/etc/modules-load.d/a b.conf"}},
+		"a module of ours": {loader: "exit 1", files: []bootstrapv1.File{someFile("/etc/modules-load.d/a.conf", "none")}, fails: modules},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t)
+			m := newMachine(t, []string{"sh"}, api)
+			if tc.broken != "" {
+				m.write(tc.broken, "")
+			}
+			if tc.loader != "" {
+				m.write("/failing", modules)
+				path := "/usr/lib/systemd/systemd-modules-load"
+				m.write(path, "#!/bin/sh\nprintf '%s\\n' \"$@\" | sed \"s|^$ROOT||\" >>\"$ROOT/modules.log\"\n"+tc.loader+"\n")
+				m.Expect(os.Chmod(m.root+path, 0o755)).To(Succeed())
+				m.env = append(m.env, "ROOT="+m.root)
+			}
+			api.serve(t, bootstrapv1.CloudConfigSpec{Files: tc.files})
+			m.Expect(m.poll()).To(Equal(tc.fails == ""))
+			m.Expect(m.output).To(ContainSubstring("failed"), "it is told")
+			if tc.fails != "" {
+				m.Expect(m.output).To(ContainSubstring("not done yet: " + tc.fails))
+				return
+			}
+			m.Expect(strings.Split(strings.TrimSpace(m.read(tc.log)), "\n")).To(Equal(tc.want))
+			m.calls()
+			api.serve(t, bootstrapv1.CloudConfigSpec{})
+			m.Expect(m.poll()).To(BeTrue(), "they leave")
+			m.Expect(m.exists(appliedRevision)).To(BeTrue())
+		})
+	}
+}
+
+// A name may be as long as the file system has it.
+func TestApply_LongestName_IsWritten(t *testing.T) {
+	api := newAPIServer(t)
+	m := newMachine(t, []string{"sh"}, api)
+	for _, path := range []string{"/" + strings.Repeat("a", 255), "/etc/" + strings.Repeat("ö", 125) + ".conf", "/" + strings.Repeat("b", 239)} {
+		for _, content := range []string{"1", "2"} {
+			api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile(path, content)}})
+			m.Expect(m.poll()).To(BeTrue())
+			m.Expect(m.read(path)).To(Equal(content))
 		}
 	}
 }
