@@ -146,11 +146,11 @@ type Volume struct {
 // +kubebuilder:validation:XValidation:rule="has(self.sizeGiB) || has(self.snapshotID)",message="how large is the volume? set sizeGiB, or snapshotID to make it from a snapshot"
 type DataVolume struct {
 	// device is the name under which the volume is attached, for example /dev/sdf: /dev/sd[b-z], /dev/xvd[b-z] or
-	// /dev/xvd[b-d][a-z]. Instance types of the Nitro System show it as /dev/nvme*n1.
+	// /dev/xvd[a-d][a-z]. Instance types of the Nitro System show it as /dev/nvme*n1.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(/dev/)?(sd[b-z]([1-9]|1[0-5])?|xvd[b-z]|xvd[b-d][a-z])$')",message="EC2 has no such device name for a further volume: choose one of /dev/sd[b-z], /dev/xvd[b-z] and /dev/xvd[b-d][a-z]"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/dev/)?(sd[b-z]([1-9]|1[0-5])?|xvd[b-z]|xvd[a-d][a-z])$')",message="EC2 has no such device name for a further volume: choose one of /dev/sd[b-z], /dev/xvd[b-z] and /dev/xvd[a-d][a-z]"
 	Device string `json:"device,omitempty"`
 
 	Volume `json:",inline"`

@@ -97,6 +97,7 @@ func TestSpec_AlwaysRefusedByEC2_IsRefused(t *testing.T) {
 		`rootVolume: {type: gp3, throughputMiBps: 750}`, `rootVolume: {type: gp3, iops: 8000, throughputMiBps: 2000}`,
 		`rootVolume: {type: gp3, sizeGiB: 1, iops: 3000}`, `rootVolume: {type: standard}`, `spot: {maxPrice: "0.0001"}`,
 		`volumes: [{device: /dev/xvdb, sizeGiB: 1}, {device: /dev/xvddx, sizeGiB: 1}, {device: /dev/sdz, sizeGiB: 1}, {device: sdg15, sizeGiB: 1}]`,
+		`volumes: [{device: /dev/xvdaa, sizeGiB: 1}, {device: xvdaz, sizeGiB: 1}, {device: /dev/xvdcz, sizeGiB: 1}]`,
 	} {
 		t.Run(change, func(t *testing.T) {
 			NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(Succeed())
