@@ -79,12 +79,20 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 			NewWithT(t).Expect(admit(t, spec)).To(Succeed(), "%s: %.120s", field, v)
 		}
 	}
+	for name, change := range namedLikeTypes() {
+		spec := plainSpec()
+		change(&spec)
+		NewWithT(t).Expect(admit(t, spec)).To(Succeed(), name)
+	}
 	for message, change := range map[string]func(*infrav1.GCPMachineSpec){
 		"gcloud projects describe": func(s *infrav1.GCPMachineSpec) { s.Project = "123456789012" },
 		"has the project already": func(s *infrav1.GCPMachineSpec) {
 			s.Image = infrav1.ImageReference{Project: "a", Name: "projects/b/global/images/c"}
 		},
 		"of another region": func(s *infrav1.GCPMachineSpec) { s.Subnetwork = "regions/us-east1/subnetworks/nodes" },
+		"the subnetwork is of another region": func(s *infrav1.GCPMachineSpec) {
+			s.Zones, s.Subnetwork = []string{"projects/us-central1-prod/zones/us-east1-b"}, "regions/us-central1/subnetworks/nodes"
+		},
 		"of different regions": func(s *infrav1.GCPMachineSpec) {
 			s.Zones = []string{"zones/us-central1-a", www + "projects/p/zones/us-east1-b"}
 		},
@@ -103,6 +111,64 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 		change(&spec)
 		NewWithT(t).Expect(admit(t, spec)).To(MatchError(ContainSubstring(message)))
 	}
+}
+
+// namedLikeTypes are specs with projects whose names begin like types of machines, disks and cards: the type is the last part alone.
+func namedLikeTypes() map[string]func(*infrav1.GCPMachineSpec) {
+	machine := func(project, name string) string {
+		return www + "projects/" + project + "/zones/us-central1-a/machineTypes/" + name
+	}
+	disk := func(project, name string) string {
+		return "projects/" + project + "/zones/us-central1-a/diskTypes/" + name
+	}
+	type change = func(*infrav1.GCPMachineSpec)
+	return map[string]change{
+		"c4-prod has persistent disks": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.BootDisk = machine("c4-prod", "n2-standard-4"), &infrav1.Disk{Type: "pd-balanced"}
+		},
+		"pd-team has Hyperdisks": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.BootDisk = "c4-standard-4", &infrav1.Disk{Type: disk("pd-team", "hyperdisk-balanced")}
+			s.Disks = []infrav1.Disk{{Type: disk("pd-team", "hyperdisk-balanced"), SizeGiB: ptr.To[int32](4)}}
+		},
+		"hyperdisk-balanced-lab has pd-ssd": func(s *infrav1.GCPMachineSpec) {
+			s.BootDisk = &infrav1.Disk{Type: disk("hyperdisk-balanced-lab", "pd-ssd")}
+		},
+		"a100-lab migrates n2": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.OnHostMaintenance = machine("a100-lab", "n2-standard-4"), infrav1.OnHostMaintenanceMigrate
+		},
+		"tpu-team migrates a fallback": func(s *infrav1.GCPMachineSpec) {
+			s.FallbackMachineTypes, s.OnHostMaintenance = []string{machine("tpu-team", "n2-standard-4")}, infrav1.OnHostMaintenanceMigrate
+		},
+		"e2-tests terminates n2": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.OnHostMaintenance = machine("e2-tests", "n2-standard-4"), infrav1.OnHostMaintenanceTerminate
+		},
+		"e2-tests has local SSDs on n2": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.Disks = machine("e2-tests", "n2-standard-4"), []infrav1.Disk{{Type: "local-ssd"}}
+		},
+		"n2-apps has three local SSDs on n1": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.Disks = machine("n2-apps", "n1-standard-4"), times(3, infrav1.Disk{Type: "local-ssd"})
+		},
+		"n1-old has SEV on n2d": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.ConfidentialType = machine("n1-old", "n2d-standard-2"), "SEV"
+		},
+		"nvidia-tesla-t4 has three L4": func(s *infrav1.GCPMachineSpec) {
+			s.MachineType = "g2-standard-48"
+			s.Accelerators = []infrav1.Accelerator{
+				{Type: "projects/nvidia-tesla-t4/zones/us-central1-a/acceleratorTypes/nvidia-l4", Count: 3},
+			}
+		},
+		"my-regions has a subnetwork": func(s *infrav1.GCPMachineSpec) {
+			s.Subnetwork = "projects/my-regions/regions/us-central1/subnetworks/nodes"
+		},
+	}
+}
+
+// A project that is named like an n1 type does not make another type one.
+func TestAdmission_ProjectNamedLikeAType_DoesNotStandForTheType(t *testing.T) {
+	spec := plainSpec()
+	spec.MachineType = "projects/n1-old/zones/us-central1-a/machineTypes/e2-standard-4"
+	spec.Accelerators = []infrav1.Accelerator{{Type: "nvidia-tesla-t4", Count: 1}}
+	NewWithT(t).Expect(admit(t, spec)).To(MatchError(ContainSubstring("accelerators can be added to n1")))
 }
 
 // admit creates a template with the spec, which no controller touches, without storing it.
