@@ -61,7 +61,9 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 			s.Reservation = &infrav1.Reservation{Affinity: "SPECIFIC_RESERVATION", Name: v}
 		}, []string{"projects/other/reservations/r", "projects/my-project/zones/us-central1-a/reservations/r", www + "projects/example.com:p/zones/us-central1-a/reservations/r"}},
 		"serviceAccount": {func(s *infrav1.GCPMachineSpec, v string) {
-			s.ServiceAccount = &infrav1.ServiceAccount{Email: v, Scopes: []string{"storage-ro", "cloud-platform", "https://www.googleapis.com/auth/compute"}}
+			s.ServiceAccount = &infrav1.ServiceAccount{Email: v, Scopes: []string{
+				"storage-ro", "cloud-platform", "https://www.googleapis.com/auth/compute", "default", "gke-default", "cloud-source-repos",
+				"cloud-source-repos-ro", "taskqueue"}}
 		}, []string{"serviceAccount:a@p.iam.gserviceaccount.com", "projects/-/serviceAccounts/a@team-dev.example.com.iam.gserviceaccount.com",
 			"123-compute@developer.gserviceaccount.com"}},
 		"labels": {func(s *infrav1.GCPMachineSpec, v string) {

@@ -85,3 +85,24 @@ func TestImagePath(t *testing.T) {
 		NewWithT(t).Expect(spec.ImagePath()).To(Equal(expected))
 	}
 }
+
+// Scopes by gcloud's names: default and gke-default stand for several, and each is asked for once.
+func TestScopeURLs_NamesOfGcloud_AreExpanded(t *testing.T) {
+	const auth = "https://www.googleapis.com/auth/"
+	shared := []string{"devstorage.read_only", "logging.write", "service.management.readonly", "servicecontrol", "trace.append"}
+	for _, row := range []struct{ given, expected []string }{
+		{[]string{"default"}, append([]string{"monitoring.write", "pubsub"}, shared...)},
+		{[]string{"gke-default"}, append([]string{"monitoring"}, shared...)},
+		{[]string{"default", "gke-default", "storage-ro"}, append([]string{"monitoring", "monitoring.write", "pubsub"}, shared...)},
+		{[]string{"cloud-source-repos"}, []string{"source.full_control"}},
+		{[]string{"cloud-source-repos-ro", "taskqueue"}, []string{"source.read_only", "taskqueue"}},
+		{[]string{"storage-rw", auth + "devstorage.read_write"}, []string{"devstorage.read_write"}},
+	} {
+		var urls []string
+		for _, name := range row.expected {
+			urls = append(urls, auth+name)
+		}
+		account := infrav1.ServiceAccount{Scopes: row.given}
+		NewWithT(t).Expect(account.ScopeURLs()).To(ConsistOf(urls), "%v", row.given)
+	}
+}

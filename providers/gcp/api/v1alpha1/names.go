@@ -113,22 +113,38 @@ func (a *ServiceAccount) Address() string {
 	return strings.TrimPrefix(lastOf(a.Email), "serviceAccount:")
 }
 
-// scopeAliases are the names of scopes that gcloud has.
-var scopeAliases = map[string]string{
-	"bigquery": "bigquery", "cloud-platform": "cloud-platform", "compute-ro": "compute.readonly", "compute-rw": "compute",
-	"datastore": "datastore", "logging-write": "logging.write", "monitoring": "monitoring", "monitoring-read": "monitoring.read",
-	"monitoring-write": "monitoring.write", "pubsub": "pubsub", "service-control": "servicecontrol",
-	"service-management": "service.management.readonly", "sql-admin": "sqlservice.admin", "storage-full": "devstorage.full_control",
-	"storage-ro": "devstorage.read_only", "storage-rw": "devstorage.read_write", "trace": "trace.append", "userinfo-email": "userinfo.email",
+// scopeAliases are the names that gcloud has for scopes, see https://cloud.google.com/sdk/gcloud/reference/compute/instances/create.
+var scopeAliases = map[string][]string{
+	"bigquery": {"bigquery"}, "cloud-platform": {"cloud-platform"}, "cloud-source-repos": {"source.full_control"},
+	"cloud-source-repos-ro": {"source.read_only"}, "compute-ro": {"compute.readonly"}, "compute-rw": {"compute"},
+	"datastore": {"datastore"}, "logging-write": {"logging.write"}, "monitoring": {"monitoring"}, "monitoring-read": {"monitoring.read"},
+	"monitoring-write": {"monitoring.write"}, "pubsub": {"pubsub"}, "service-control": {"servicecontrol"},
+	"service-management": {"service.management.readonly"}, "sql-admin": {"sqlservice.admin"}, "storage-full": {"devstorage.full_control"},
+	"storage-ro": {"devstorage.read_only"}, "storage-rw": {"devstorage.read_write"}, "taskqueue": {"taskqueue"}, "trace": {"trace.append"},
+	"userinfo-email": {"userinfo.email"},
+	"default": {
+		"devstorage.read_only", "logging.write", "monitoring.write", "pubsub", "service.management.readonly", "servicecontrol", "trace.append",
+	},
+	"gke-default": {
+		"devstorage.read_only", "logging.write", "monitoring", "service.management.readonly", "servicecontrol", "trace.append",
+	},
 }
 
-// ScopeURLs returns the scopes as URLs.
+// ScopeURLs returns the scopes as URLs, each once.
 func (a *ServiceAccount) ScopeURLs() (urls []string) {
 	for _, scope := range a.Scopes {
+		meant := []string{scope}
 		if known, ok := scopeAliases[scope]; ok {
-			scope = "https://www.googleapis.com/auth/" + known
+			meant = nil
+			for _, name := range known {
+				meant = append(meant, "https://www.googleapis.com/auth/"+name)
+			}
 		}
-		urls = append(urls, scope)
+		for _, url := range meant {
+			if !slices.Contains(urls, url) {
+				urls = append(urls, url)
+			}
+		}
 	}
 	return urls
 }

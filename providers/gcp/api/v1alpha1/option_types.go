@@ -116,13 +116,14 @@ type ServiceAccount struct {
 	Email string `json:"email,omitempty"`
 
 	// scopes limit what tokens of the instance may be used for. Unset means https://www.googleapis.com/auth/cloud-platform, with which
-	// the account's roles alone decide. Also by gcloud's short names, for example storage-ro.
+	// the account's roles alone decide. Also by gcloud's short names, for example storage-ro, or default and gke-default, which stand for
+	// several.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|compute-ro|compute-rw|datastore|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql-admin|storage-full|storage-ro|storage-rw|trace|userinfo-email)$`
+	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|cloud-source-repos|cloud-source-repos-ro|compute-ro|compute-rw|datastore|default|gke-default|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql-admin|storage-full|storage-ro|storage-rw|taskqueue|trace|userinfo-email)$`
 	Scopes []string `json:"scopes,omitempty"`
 }
 
