@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,6 +81,16 @@ func classOfInvalid(message string) driver.Class {
 // onlyPlace returns whether the shortage is the subnetwork's and not that of the machine type in the zone.
 func onlyPlace(code string) bool { return strings.HasPrefix(code, "IP_SPACE_EXHAUSTED") }
 
+// quotaOfAll is in the message about a quota that no other machine type and no other zone of the region helps with. That of local SSDs
+// is none: only some types have them.
+var quotaOfAll = regexp.MustCompile(`(?i)(?:quota|limit) '(?:[A-Z0-9_]*_ADDRESSES|SSD_TOTAL_GB|DISKS_TOTAL_GB|INSTANCES|` +
+	`MAX_INSTANCES_IN_[A-Z]+)'`)
+
+// allTypes returns whether the quota that a message is about is the same for all machine types.
+func allTypes(class driver.Class, message string) bool {
+	return class == driver.ClassQuota && quotaOfAll.MatchString(message)
+}
+
 // refusal is the error of a call that was answered with a status that is no success. Compute Engine answers with 4xx before any
 // effect; a 5xx may come after it, unless its reason is a shortage.
 func refusal(name string, response *http.Response, content []byte) *driver.Error {
@@ -109,8 +120,9 @@ func refusal(name string, response *http.Response, content []byte) *driver.Error
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return &driver.Error{
-		Class: class, Operation: name, Code: code, OnlyPlace: onlyPlace(code), RetryAfter: time.Duration(seconds) * time.Second,
-		Err: errors.New(cmp.Or(message, "Compute Engine answered "+strconv.Itoa(status)+" "+http.StatusText(status))),
+		Class: class, Operation: name, Code: code, OnlyPlace: onlyPlace(code), AllTypes: allTypes(class, message),
+		RetryAfter: time.Duration(seconds) * time.Second,
+		Err:        errors.New(cmp.Or(message, "Compute Engine answered "+strconv.Itoa(status)+" "+http.StatusText(status))),
 	}
 }
 

@@ -111,6 +111,6 @@ func (d *Driver) follow(ctx context.Context, scope driver.Scope, h driver.Handle
 	}
 	f := o.Error.Errors[0]
 	i.State, i.StateCode, i.StateMessage, i.Refused = driverv1.InstanceFailed, f.Code, f.Message, refusedLate(f)
-	i.RefusedOnlyPlace = onlyPlace(f.Code)
+	i.RefusedOnlyPlace, i.RefusedAllTypes = onlyPlace(f.Code), allTypes(i.Refused, f.Message)
 	return i, nil
 }

@@ -36,7 +36,8 @@ func TestObserve_QuotaUsedUp_IsClassQuota(t *testing.T) {
 		i := f.observe(h)
 		f.Expect(i.Err).NotTo(HaveOccurred(), quota)
 		f.Expect(i.Value).To(And(HaveField("State", driverv1.InstanceFailed), HaveField("Refused", driver.ClassQuota),
-			HaveField("StateCode", "QUOTA_EXCEEDED"), HaveField("StateMessage", ContainSubstring("in region us-central1"))), quota)
+			HaveField("RefusedAllTypes", quota == "SSD_TOTAL_GB" || quota == "IN_USE_ADDRESSES"), HaveField("StateCode", "QUOTA_EXCEEDED"),
+			HaveField("StateMessage", ContainSubstring("in region us-central1"))), quota)
 		f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}), quota)
 		f.running(launch(zoneA, "one", 2))
 	}
@@ -47,17 +48,24 @@ func TestCreate_QuotaRefusal_IsClassQuota(t *testing.T) {
 	for message, c := range map[string]struct {
 		code     string
 		expected driver.Class
+		allTypes bool
 	}{
-		"Quota 'PREEMPTIBLE_CPUS' exceeded.  Limit: 8.0 in region us-central1.":                         {"quotaExceeded", driver.ClassQuota},
-		"Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.":                                      {"quotaExceeded", driver.ClassQuota},
-		"Exceeded limit 'MAX_INSTANCES_IN_PROJECT'":                                                     {"limitExceeded", driver.ClassQuota},
-		"Quota exceeded for quota group 'WriteRequests' and limit 'Write requests per minute'":          {"rateLimitExceeded", driver.ClassThrottle},
-		"The zone 'projects/p/zones/z' does not have enough resources available to fulfill the request": {"ZONE_RESOURCE_POOL_EXHAUSTED", driver.ClassCapacity},
+		"Quota 'PREEMPTIBLE_CPUS' exceeded.  Limit: 8.0 in region us-central1.":                         {"quotaExceeded", driver.ClassQuota, false},
+		"Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.":                                      {"quotaExceeded", driver.ClassQuota, false},
+		"Exceeded limit 'MAX_INSTANCES_IN_PROJECT'":                                                     {"limitExceeded", driver.ClassQuota, true},
+		"Quota 'IN_USE_ADDRESSES' exceeded.  Limit: 4.0 in region us-central1.":                         {"quotaExceeded", driver.ClassQuota, true},
+		"Quota 'STATIC_ADDRESSES' exceeded.  Limit: 1.0 in region us-central1.":                         {"quotaExceeded", driver.ClassQuota, true},
+		"Quota 'SSD_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.":                           {"quotaExceeded", driver.ClassQuota, true},
+		"Quota 'DISKS_TOTAL_GB' exceeded.  Limit: 4096.0 in region us-central1.":                        {"quotaExceeded", driver.ClassQuota, true},
+		"Quota 'INSTANCES' exceeded.  Limit: 24.0 in region us-central1.":                               {"quotaExceeded", driver.ClassQuota, true},
+		"Quota 'LOCAL_SSD_TOTAL_GB' exceeded.  Limit: 6000.0 in region us-central1.":                    {"quotaExceeded", driver.ClassQuota, false},
+		"Quota exceeded for quota group 'WriteRequests' and limit 'Write requests per minute'":          {"rateLimitExceeded", driver.ClassThrottle, false},
+		"The zone 'projects/p/zones/z' does not have enough resources available to fulfill the request": {"ZONE_RESOURCE_POOL_EXHAUSTED", driver.ClassCapacity, false},
 	} {
 		f := newFixture(t, compute.Options{})
 		f.fault(simulator.Fault{Action: "instances.insert", Error: &simulator.APIError{Code: c.code, Message: message, Status: 403}})
 		_, err := f.Create(f.ctx, launch(zoneA, "one", 1))
 		f.class(err, c.expected)
-		f.Expect(err).To(MatchError(ContainSubstring(message)))
+		f.Expect(err).To(And(MatchError(ContainSubstring(message)), HaveField("AllTypes", c.allTypes)), message)
 	}
 }
