@@ -112,7 +112,7 @@ func withView(i driver.Instance, v view) driver.Instance {
 	}
 	if failed {
 		i.StateCode, i.StateMessage, i.Refused = v.code, v.message, refusedLate(v.code, v.message)
-		i.RefusedOnlyPlace = v.code == codeSubnetFull
+		i.RefusedOnlyPlace, i.RefusedAllTypes = v.code == codeSubnetFull, allTypes(i.Refused, v.code, v.message)
 	}
 	return i
 }

@@ -30,10 +30,10 @@ var classes = []struct {
 		"SkuNotAvailable", "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest",
 		"OverconstrainedZonalAllocationRequest", codeSubnetFull, "NotAvailableForSubscription", "VMSizeNotSupported",
 	}, priceCodes...)},
-	{driver.ClassQuota, []string{
+	{driver.ClassQuota, append([]string{
 		"QuotaExceeded", "ResourceQuotaExceeded", "CoreQuotaExceeded", "RegionalCoreQuotaExceeded", "LowPriorityQuotaExceeded",
-		"PublicIPCountLimitReached", "ResourceCountLimitExceeded", "SubscriptionQuotaExceeded",
-	}},
+		"ResourceCountLimitExceeded", "SubscriptionQuotaExceeded",
+	}, addressCodes...)},
 	{driver.ClassThrottle, []string{
 		"TooManyRequests", "SubscriptionRequestsThrottled", "OperationNotAllowedDueToThrottling", "RetryableErrorDueToTooManyCalls",
 		"RequestsThrottled", "ResourceRequestsThrottled",
@@ -74,6 +74,17 @@ const codeSubnetFull = "SubnetIsFull"
 // priceCodes are those of shortages at the price that is offered, see https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
 var priceCodes = []string{
 	"SpotPriceGreaterThanProvidedMaxPrice", "SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice",
+}
+
+// addressCodes are those of the quotas on public addresses, with which no other size helps.
+var addressCodes = []string{"PublicIPCountLimitReached", "StaticPublicIPCountLimitReached"}
+
+// quotaOfAll is in the message about another quota that is the same for all sizes: that of a kind of disks, or of virtual machines.
+var quotaOfAll = regexp.MustCompile(`(?i)exceed\w* approved (\w*DiskCount|Virtual ?Machines) (quota|limit)`)
+
+// allTypes returns whether the quota that is used up is the same for all sizes.
+func allTypes(class driver.Class, code, message string) bool {
+	return class == driver.ClassQuota && (slices.Contains(addressCodes, code) || quotaOfAll.MatchString(message))
 }
 
 // quotaMessage is in the message of codeNotAllowed for a quota.
@@ -174,7 +185,7 @@ func refusal(operation string, answer *azcore.ResponseError) error {
 	return &driver.Error{
 		Class: class, Operation: operation, Code: code, RetryAfter: retryAfter(answer.RawResponse),
 		OnlyPlace: code == codeSubnetFull, OnlyTerms: slices.Contains(priceCodes, code),
-		Err: &apiMessage{changing.ReplaceAllString(message, ""), answer},
+		AllTypes: allTypes(class, code, message), Err: &apiMessage{changing.ReplaceAllString(message, ""), answer},
 	}
 }
 
