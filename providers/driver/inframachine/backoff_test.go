@@ -62,7 +62,7 @@ func TestBackoff(t *testing.T) {
 	within(b.fail(key, quota), 2*time.Minute) // Both are shortages, which one launch may meet by turns.
 	within(b.failNext(key, quota, 2), 2*time.Second)
 	within(b.failNext(key, capacity, 2), 2*time.Second)
-	within(b.failNext(key, capacity, 2), 16*time.Second) // There were no more than two offerings.
+	within(b.failNext(key, capacity, 2), 16*time.Second)                                  // There were no more than two offerings.
 	within(b.fail(key, driver.NewAuthError("Run", "A", errors.New("x"))), 30*time.Second) // another class begins again
 	asked := driver.NewThrottleError("Run", "T", time.Hour, errors.New("x"))
 	g.Expect(b.fail(key, asked)).To(Equal(time.Hour), "what the cloud asks for")
