@@ -16,8 +16,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.dataDisks) || !self.dataDisks.exists(d, has(d.storageAccountType) && d.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS'])",message="machines of an availability set have no disks of type UltraSSD_LRS or PremiumV2_LRS: remove placement.availabilitySetID, or choose another storageAccountType",fieldPath=".dataDisks"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacityReservationGroupID) || !has(self.placement) || !has(self.placement.hostGroupID) && !has(self.placement.availabilitySetID)",message="a capacity reservation is for machines without dedicated host and availability set: remove capacityReservationGroupID, or placement.hostGroupID and placement.availabilitySetID",fieldPath=".capacityReservationGroupID"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostGroupID)",message="Spot Virtual Machines run on no dedicated host: remove spot or placement.hostGroupID",fieldPath=".placement"
-// +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || z.lowerAscii().startsWith(self.location.find('[A-Za-z0-9 ]+$').split(' ').join().lowerAscii() + '-'))",message="a zone that begins with another region than location: write the number alone, or change location",fieldPath=".zones"
-// +kubebuilder:validation:XValidation:rule="!self.resourceGroup.startsWith('/') || self.resourceGroup.lowerAscii().startsWith('/subscriptions/' + self.subscriptionID.lowerAscii().find('[0-9a-f]+-[0-9a-f-]+') + '/')",message="the resource group is in another subscription than subscriptionID: give the ID of one in that subscription, or its name",fieldPath=".resourceGroup"
+// +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || z.lowerAscii().startsWith(self.location.lowerAscii() + '-'))",message="a zone that begins with another region than location, or with location by its display name: write the number alone",fieldPath=".zones"
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || self.providerID.matches('^azure:///subscriptions/[0-9a-z-]+/resourceGroups/[^/A-Z]+/providers/Microsoft.Compute/virtualMachines/[^/]+$')",message="providerID has the form that Nodes get from the Azure cloud-controller-manager: azure:///subscriptions/<ID>/resourceGroups/<group in lower case>/providers/Microsoft.Compute/virtualMachines/<name>",fieldPath=".providerID"
 type AzureMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
@@ -35,11 +34,11 @@ type AzureMachineSpec struct {
 	SubscriptionID string `json:"subscriptionID,omitempty"`
 
 	// resourceGroup is the resource group that the machine, its network interface, its disks and its public IP address are in. It has to
-	// exist. Also by its resource ID, /subscriptions/<ID>/resourceGroups/<name>.
+	// exist.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=160
-	// +kubebuilder:validation:Pattern=`(?i)^(/subscriptions/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/resourceGroups/)?[A-Z0-9_()]([A-Z0-9_().-]{0,88}[A-Z0-9_()-])?/?$`
+	// +kubebuilder:validation:MaxLength=90
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_()]([A-Za-z0-9_().-]*[A-Za-z0-9_()-])?$`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
 
 	// location is the Azure region by its name, for example westeurope, or its display name, West Europe.
