@@ -25,6 +25,7 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/admission/certificates"
+	"millwright.dev/core/machines"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/coretest"
 	"millwright.dev/test/testenv"
@@ -216,7 +217,8 @@ func anonymous(t *testing.T, machine *clusterv1.Machine) string {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	return strings.NewReplacer(machine.Name, "MACHINE", machine.Labels[clusterv1.MachineSetNameLabel], "SET",
-		machine.Labels[clusterv1.MachineDeploymentUniqueLabel], "HASH").Replace(string(content))
+		machine.Labels[clusterv1.MachineDeploymentUniqueLabel], "HASH",
+		machine.Labels[machines.CreatorLabel], "UID").Replace(string(content))
 }
 
 // runCore runs the core with the providers that are ready at once, and waits until it is ready.
