@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// ForceDeletionAnnotation, with a value that strconv.ParseBool reads as true, ends a deletion at once. On a Machine that is being
+	// ForceDeletionAnnotation ends a deletion at once, with a value that strconv.ParseBool reads as true. On a Machine that is being
 	// deleted it forces the drain. On an infrastructure machine it has the provider terminate the instance without waiting for the Machine.
 	ForceDeletionAnnotation = "machine.millwright.dev/force-deletion"
 	// WaitingForMachineDeletionReason is the reason of the condition Ready of an infrastructure machine that is being deleted, and whose

@@ -53,11 +53,10 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	forced := s.forced()
 	s.drained.forced = forced
+	if s.connection == nil {
+		return s.drainWithoutConnection(excluded, forced)
+	}
 	switch {
-	case s.connection == nil && (s.mayTerminateUndrained() || excluded || forced.cause != ""):
-		return outcome.Continue()
-	case s.connection == nil:
-		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)
 	case excluded && s.forcedOffVolumes():
 		r.drainer.Forget(s.Key())
 		return outcome.Continue()
@@ -68,6 +67,14 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	default:
 		return r.stepDrain(ctx, s, drain.Normal, forced)
 	}
+}
+
+// drainWithoutConnection waits for the target cluster, unless nothing is to be drained or the drain is forced.
+func (s *scope) drainWithoutConnection(excluded bool, forced forcing) outcome.Outcome {
+	if s.mayTerminateUndrained() || excluded || forced.cause != "" {
+		return outcome.Continue()
+	}
+	return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)
 }
 
 // stepDrain advances the drain and reports what is left.

@@ -48,13 +48,7 @@ func (s *scope) volumesTimedOut() bool {
 // detachVolumes waits until no volume is attached to the Node any more, so that none is detached from a running machine.
 // Volumes of pods that stay are not waited for, nor those of an unreachable Node, which cannot report that it has detached them.
 func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome {
-	if s.skipNodeSteps() || s.volumesExcluded() || s.forcedOffVolumes() {
-		return outcome.Continue()
-	}
-	if s.connection == nil && (s.mayTerminateUndrained() || s.clusterGoing() && s.drained.forced.cause != "") {
-		return outcome.Continue()
-	}
-	if s.connection != nil && (s.node == nil || drain.Unreachable(s.node)) {
+	if s.skipNodeSteps() || s.volumesExcluded() || s.forcedOffVolumes() || s.volumesUnobservable() {
 		return outcome.Continue()
 	}
 	if s.volumesTimedOut() {
@@ -87,6 +81,15 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 		end = end.And(outcome.WaitFor(rest))
 	}
 	return end
+}
+
+// volumesUnobservable reports whether nothing will report that volumes were detached: the Node is gone or unreachable, or the target cluster
+// is, and is not waited for.
+func (s *scope) volumesUnobservable() bool {
+	if s.connection == nil {
+		return s.mayTerminateUndrained() || s.clusterGoing() && s.drained.forced.cause != ""
+	}
+	return s.node == nil || drain.Unreachable(s.node)
 }
 
 // forcedOffVolumes reports whether a forced drain ends the wait for volumes, too: when a user wants the machine deleted at

@@ -13,7 +13,8 @@ import (
 	"millwright.dev/core/naming"
 )
 
-// CreatorLabel is on what the core creates: on a MachineSet the UID of its MachineDeployment, on a Machine that of the MachineDeployment, or
+// CreatorLabel is on what the core creates: on a MachineSet the UID of its MachineDeployment, on a Machine that of the
+// MachineDeployment, or
 // of the MachineSet if there is none. By it objects are counted whose other labels or owner were changed. NoCreator as its value
 // excludes an object that a user keeps.
 const CreatorLabel = "safety.millwright.dev/created-by"

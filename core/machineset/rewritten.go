@@ -42,7 +42,8 @@ func (r *Reconciler) checkCreated(ctx context.Context, s *scope, sent, stored *c
 		restored.DeepCopyInto(stored)
 	}
 	if wanted.Found(stored) {
-		r.warnAbout(s, stored, rewrittenEvent, "Create", "%s. The labels were restored as far as possible", rewritten.Line(machineKindName, stored, differences))
+		r.warnAbout(s, stored, rewrittenEvent, "Create", "%s. The labels were restored as far as possible",
+			rewritten.Line(machineKindName, stored, differences))
 		return true
 	}
 	r.noteRewritten(s, stored, "Create")
@@ -90,7 +91,8 @@ func (r *Reconciler) keeps(ctx context.Context, s *scope, machine *clusterv1.Mac
 	wanted.Restore(restored)
 	err = r.Client.Patch(ctx, restored, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 	s.keepSelector = s.keepSelector || err != nil
-	*end = end.And(outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "restoring the labels of Machine %s", client.ObjectKeyFromObject(machine))))
+	*end = end.And(outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "restoring the labels of Machine %s",
+		client.ObjectKeyFromObject(machine))))
 	return true
 }
 

@@ -195,7 +195,8 @@ func TestReconcile_CAPI12156_CopiedSelector_CreatesNothing(t *testing.T) {
 		set.Spec.Template.Labels[clusterv1.MachineSetNameLabel] = "a"
 	})
 	w.start(t)
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason, `gets "s" as its label cluster.x-k8s.io/set-name`))
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason,
+		`gets "s" as its label cluster.x-k8s.io/set-name`))
 	w.G.Consistently(w.Machines).WithTimeout(time.Second).Should(BeEmpty())
 }
 
@@ -265,7 +266,8 @@ func TestAwaitAdoption_LabelOfADeployment_CreatesNothing(t *testing.T) {
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "d"}}
 	set := &clusterv1.MachineSet{}
 	w.fill(set, 2)
-	deployment.Spec = clusterv1.MachineDeploymentSpec{ClusterName: set.Spec.ClusterName, Selector: set.Spec.Selector, Template: set.Spec.Template}
+	deployment.Spec = clusterv1.MachineDeploymentSpec{ClusterName: set.Spec.ClusterName, Selector: set.Spec.Selector,
+		Template: set.Spec.Template}
 	w.Create(deployment)
 	w.set(2, func(set *clusterv1.MachineSet) {
 		set.Labels = map[string]string{"pool": "a", clusterv1.MachineDeploymentNameLabel: "d"}

@@ -33,7 +33,8 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 		"project": {func(s *infrav1.GCPMachineSpec, v string) { s.Project = v },
 			[]string{"example.com:team-dev", "projects/my-project", www + "projects/my-project", "sub.example.co.uk:abc"}},
 		"zones": {func(s *infrav1.GCPMachineSpec, v string) { s.Zones = []string{v, "us-central1-b"} }, []string{
-			"zones/us-central1-a", "projects/my-project/zones/us-central1-a", www + "projects/example.com:team-dev/zones/us-central1-a", "us-central1-ai1a"}},
+			"zones/us-central1-a", "projects/my-project/zones/us-central1-a", www + "projects/example.com:team-dev/zones/us-central1-a",
+				"us-central1-ai1a"}},
 		"machineType": {func(s *infrav1.GCPMachineSpec, v string) {
 			s.MachineType, s.FallbackMachineTypes = v, []string{v + "-x"}
 		}, []string{
@@ -50,7 +51,8 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 			www + "projects/host/regions/us-central1/subnetworks/nodes", "projects/example.com:host/regions/us-central1/subnetworks/nodes",
 			"projects/123456789012/regions/us-central1/subnetworks/nodes", "//compute.googleapis.com/projects/host/regions/us-central1/subnetworks/nodes"}},
 		"disks.type": {func(s *infrav1.GCPMachineSpec, v string) {
-			s.BootDisk, s.Disks = &infrav1.Disk{Type: v}, []infrav1.Disk{{Type: v, SizeGiB: ptr.To[int32](10)}, {Type: "zones/us-central1-a/diskTypes/local-ssd"}}
+			s.BootDisk, s.Disks = &infrav1.Disk{Type: v}, []infrav1.Disk{{Type: v, SizeGiB: ptr.To[int32](10)},
+				{Type: "zones/us-central1-a/diskTypes/local-ssd"}}
 		}, []string{"zones/us-central1-a/diskTypes/pd-ssd", www + "projects/my-project/zones/us-central1-a/diskTypes/pd-balanced"}},
 		"kmsKeyName": {func(s *infrav1.GCPMachineSpec, v string) { s.BootDisk = &infrav1.Disk{KMSKeyName: v} }, []string{
 			"//cloudkms.googleapis.com/projects/p/locations/global/keyRings/r/cryptoKeys/k", "https://cloudkms.googleapis.com/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k",

@@ -33,7 +33,8 @@ func TestReconcileDelete_DeletionFailsLate_IsReported(t *testing.T) {
 	m := f.machine("m1")
 	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.Expect(c.Delete(f.Ctx, m)).To(Succeed())
-	f.Eventually(f.Ready(m)).Should(And(ContainSubstring("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"), ContainSubstring("is used by 'projects/p/global/x'")))
+	f.Eventually(f.Ready(m)).Should(And(ContainSubstring("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"),
+		ContainSubstring("is used by 'projects/p/global/x'")))
 	f.deleted(m)
 	f.Expect(f.calls()["instances.delete"]).To(Equal(3), "two that have failed, and one that has not")
 }
@@ -42,7 +43,8 @@ func TestReconcileDelete_DeletionFailsLate_IsReported(t *testing.T) {
 func TestLaunch_RefusedMachineType_IsReported(t *testing.T) {
 	f := newFixture(t)
 	wrong := f.machine("wrong", func(s *infrav1.GCPMachineSpec) { s.MachineType = "e2-standrad-2" })
-	f.Eventually(f.Ready(wrong)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("e2-standrad-2 exists in no zone of spec.zones")))
+	f.Eventually(f.Ready(wrong)).Should(And(HavePrefix("False InvalidConfiguration"),
+		ContainSubstring("e2-standrad-2 exists in no zone of spec.zones")))
 	f.deleted(wrong)
 
 	f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"machineType": "n2-standard-4"},

@@ -19,11 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Rewrite has a webhook change the metadata of all objects of the kind and namespace of a probe, when they are created or updated as listed,
+// Rewrite has a webhook change the metadata of all objects of the kind and namespace of a probe, when they are created or updated as
+// listed,
 // as a policy of another team does. It waits until the webhook is in force; so the creation of the probe must be changed, in any case.
 // end ends it.
 func Rewrite(
-	t *testing.T, c client.Client, probe client.Object, operations []admissionregistrationv1.OperationType, change func(*unstructured.Unstructured),
+	t *testing.T, c client.Client, probe client.Object, operations []admissionregistrationv1.OperationType,
+		change func(*unstructured.Unstructured),
 ) (end func()) {
 	t.Helper()
 	g := NewWithT(t)

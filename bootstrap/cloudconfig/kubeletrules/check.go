@@ -30,7 +30,7 @@ func Check(config map[string]any, version string) *Problem {
 		if f.Since != "" && slices.Index(Versions, f.Since) > index {
 			return &Problem{f.Path, fmt.Sprintf("is a field of kubelets from version %s on; the Machine's version is %s", f.Since, minor)}
 		}
-		if f.Gate != "" && !(f.Path == "cpuCFSQuotaPeriod" && value == "100ms") && !enabled(given, f.Gate, index) {
+		if f.Gate != "" && (f.Path != "cpuCFSQuotaPeriod" || value != "100ms") && !enabled(given, f.Gate, index) {
 			return &Problem{f.Path, fmt.Sprintf("needs the feature gate %s, which is off in version %s: set it in featureGates", f.Gate, minor)}
 		}
 	}

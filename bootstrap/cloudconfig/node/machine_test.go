@@ -76,7 +76,8 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	m.program("systemctl", `printf '%s\n' "$*" >> "$ROOT/systemctl.log"
 ! grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null`)
 	// It fails by a key of the image with --system only.
-	m.program("sysctl", `if [ "$1" = --system ]; then echo "sysctl $*" >> "$ROOT/systemctl.log"; [ ! -e "$ROOT/image-sysctl-broken" ] || exit 255
+	m.program("sysctl", `if [ "$1" = --system ]; then
+echo "sysctl $*" >> "$ROOT/systemctl.log"; [ ! -e "$ROOT/image-sysctl-broken" ] || exit 255
 else shift; printf '%s\n' "$@" | sed "s|^$ROOT||" >> "$ROOT/sysctl-p.log"; fi
 [ ! -e "$ROOT/no-sysctl" ]`)
 	// The real one would have a group of processes of its own, which survives when the power is cut.

@@ -85,7 +85,8 @@ func (m *Memory) Of(owner types.UID) []Entry {
 
 // Review drops the entries of objects that are gone, or that their owner finds again, and returns the others. read reads an object from
 // the cache, which may not show a new one yet.
-func (m *Memory) Review(owner types.UID, wanted *Wanted, now time.Time, read func(client.ObjectKey) (metav1.Object, error)) ([]Entry, error) {
+func (m *Memory) Review(owner types.UID, wanted *Wanted, now time.Time, read func(client.ObjectKey) (metav1.Object,
+	error)) ([]Entry, error) {
 	var left []Entry
 	for _, entry := range m.Of(owner) {
 		object, err := read(entry.Key)

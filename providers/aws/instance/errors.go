@@ -86,7 +86,8 @@ var placeCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddr
 // allTypesCodes are quotas that have nothing to do with the instance type: no other type helps. Quotas on vCPUs are counted by groups of
 // families ("On-Demand Instance quotas" and "Spot Instance quotas" in the EC2 user guide).
 var allTypesCodes = []string{
-	"VolumeLimitExceeded", "MaxIOPSLimitExceeded", "VolumeIOPSLimit", "NetworkInterfaceLimitExceeded", "SecurityGroupsPerInterfaceLimitExceeded",
+	"VolumeLimitExceeded", "MaxIOPSLimitExceeded", "VolumeIOPSLimit", "NetworkInterfaceLimitExceeded",
+		"SecurityGroupsPerInterfaceLimitExceeded",
 	"AddressLimitExceeded", "LimitExceededException",
 }
 

@@ -68,7 +68,8 @@ func TestNormalizeImage_ResolveSSM_IsAParameter(t *testing.T) {
 func TestRunInput_PlacementGroupByID_SetsGroupId(t *testing.T) {
 	g := NewWithT(t)
 	for name, byID := range map[string]bool{"pg-0123456789abcdef0": true, "pg-mine": false} {
-		in := runInput(testLaunch(func(s *infrav1.AWSMachineSpec) { s.Placement = &infrav1.Placement{GroupName: name} }), image{id: "ami-1"}, network{})
+		in := runInput(testLaunch(func(s *infrav1.AWSMachineSpec) { s.Placement = &infrav1.Placement{GroupName: name} }),
+			image{id: "ami-1"}, network{})
 		g.Expect(in.Placement.GroupId != nil).To(Equal(byID))
 		g.Expect(aws.ToString(in.Placement.GroupId) + aws.ToString(in.Placement.GroupName)).To(Equal(name))
 	}

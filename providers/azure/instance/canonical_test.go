@@ -10,7 +10,8 @@ import (
 
 const aSubscription = "/subscriptions/00000000-0000-0000-0000-000000000001"
 
-// TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem for each kind of identifier: terraform-azurerm #10296, CAPZ #2533 and aad-pod-identity #269
+// TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem for each kind of identifier: terraform-azurerm #10296, CAPZ #2533 and
+// aad-pod-identity #269
 // report IDs in other cases.
 func TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem(t *testing.T) {
 	subnet := aSubscription + "/resourceGroups/Net/providers/Microsoft.Network/virtualNetworks/nodes/subnets/Subnets"

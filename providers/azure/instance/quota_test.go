@@ -56,13 +56,15 @@ func TestCreate_QuotaInOtherWords_IsOfClassQuota(t *testing.T) {
 		_, err := f.Create(f.ctx, launch("m1"))
 		f.class(err, driver.ClassQuota)
 		f.cloud.ClearFaults()
-		f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", LaunchFailure: &simulator.Failure{Code: failure.Code, Message: failure.Message}})
+		f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", LaunchFailure: &simulator.Failure{Code: failure.Code,
+			Message: failure.Message}})
 		h := f.running(launch("m2"))
 		f.Expect(f.observe(h).Value.Refused).To(Equal(driver.ClassQuota), "also if it shows late")
 	}
 }
 
-// TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy: a repetition changes nothing, and the message says what does. Reports: image-builder
+// TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy: a repetition changes nothing, and the message says what does.
+// Reports: image-builder
 // #1875, FederalAVD #20, azure-cli #31234, azure-cli #27975, bosh-azure-cpi-release #674, terraform #7389.
 func TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy(t *testing.T) {
 	for words, change := range map[string]func(*infrav1.AzureMachineSpec){

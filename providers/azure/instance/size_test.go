@@ -11,7 +11,8 @@ import (
 	"millwright.dev/test/clouds/azure/arm"
 )
 
-// TestSize_AzureCLI16196_EachSimulatedSize_MatchesTheNode: Azure/azure-cli #16196 has sizes whose machines have fewer processors than count for quotas.
+// TestSize_AzureCLI16196_EachSimulatedSize_MatchesTheNode: Azure/azure-cli #16196 has sizes whose machines have fewer processors than
+// count for quotas.
 func TestSize_AzureCLI16196_EachSimulatedSize_MatchesTheNode(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	catalog := arm.DefaultCatalog()

@@ -121,7 +121,7 @@ func (b *backoff) failNext(key types.NamespacedName, err error, offerings int) t
 func (b *backoff) entry(key types.NamespacedName, class driver.Class) *failedCall {
 	short := func(c driver.Class) bool { return c == driver.ClassCapacity || c == driver.ClassQuota }
 	e, ok := b.entries[key]
-	if !ok || e.class != class && !(short(e.class) && short(class)) {
+	if !ok || e.class != class && (!short(e.class) || !short(class)) {
 		e = &failedCall{}
 		b.entries[key] = e
 	}

@@ -78,7 +78,7 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome.Outcome
 
 // createFailed takes in that the call failed.
 func (r *Reconciler[M]) createFailed(ctx context.Context, s *scope[M], err error) outcome.Outcome {
-	record := s.launched.after(err, s.uncertain && !(driver.IsQuota(err) && r.isAbsent(s)), s.Now, r.grace(s))
+	record := s.launched.after(err, s.uncertain && (!driver.IsQuota(err) || !r.isAbsent(s)), s.Now, r.grace(s))
 	if shortage.IsShortage(err) {
 		err = r.reportShortage(ctx, s, err, record.Placement == "")
 	}

@@ -143,7 +143,8 @@ func (r launchRecord) afterEnded() launchRecord {
 // the same attempt had an unknown outcome.
 //
 // A refusal proves that this call created no instance, and nothing about an earlier one: limits and
-// permissions are checked before tokens. After a quota the next attempt may be of another type. Only a lack of capacity proves both, since a token that has
+// permissions are checked before tokens. After a quota the next attempt may be of another type. Only a lack of capacity proves both,
+// since a token that has
 // made an instance returns it; even that counts only when the instance would have shown up by now.
 func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time.Duration) launchRecord {
 	switch driver.ClassOf(err) {

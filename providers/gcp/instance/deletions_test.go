@@ -58,7 +58,8 @@ func TestCleanup_DiskDeletionFailsLate_IsReported(t *testing.T) {
 	f.Expect(f.cloud.KeepDisks(project, zoneA, "one")).To(Succeed())
 	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
 	f.settle()
-	f.fault(simulator.Fault{Action: "disks.delete", LaunchFailure: &simulator.Failure{Code: "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", Message: "snapshot s"}})
+	f.fault(simulator.Fault{Action: "disks.delete", LaunchFailure: &simulator.Failure{Code: "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
+		Message: "snapshot s"}})
 	cleaned := func() driver.Answer[[]string] { return f.Cleanup(f.ctx, scope, []driver.Handle{h})[0] }
 	f.Expect(cleaned()).To(And(HaveField("Err", BeNil()), HaveField("Value", HaveLen(1))))
 	f.Expect(cleaned().Err).NotTo(HaveOccurred())

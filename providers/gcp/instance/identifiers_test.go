@@ -31,7 +31,8 @@ func TestCreate_TerraformGoogle1986_IdentifiersAsURLs_LaunchesTheSame(t *testing
 		s.Image = infrav1.ImageReference{Name: www + "images/global/images/family/node"}
 		s.Subnetwork = "default"
 		s.BootDisk.Type, s.BootDisk.KMSKeyName = "zones/"+zoneA+"/diskTypes/pd-ssd", "//cloudkms.googleapis.com/projects/p/locations/l/keyRings/r/cryptoKeys/k"
-		s.Disks[0].Type, s.Disks[1].Type = www+project+"/zones/"+zoneB+"/diskTypes/local-ssd", "projects/"+project+"/zones/"+zoneA+"/diskTypes/pd-balanced"
+		s.Disks[0].Type, s.Disks[1].Type = www+project+"/zones/"+zoneB+"/diskTypes/local-ssd",
+			"projects/"+project+"/zones/"+zoneA+"/diskTypes/pd-balanced"
 		s.Accelerators[0].Type = "projects/" + project + "/zones/" + zoneA + "/acceleratorTypes/nvidia-tesla-t4"
 		s.Reservation.Name = www + project + "/zones/" + zoneA + "/reservations/r"
 		s.ServiceAccount = &infrav1.ServiceAccount{Email: "serviceAccount:a@p.iam.gserviceaccount.com", Scopes: []string{"storage-ro"}}

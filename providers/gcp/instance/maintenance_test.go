@@ -23,7 +23,8 @@ func smallest(t compute.MachineType, changes ...func(*infrav1.GCPMachineSpec)) g
 	}}, changes...)...)
 }
 
-// Each machine type launches with the smallest spec, as standard and as spot instance (openshift/installer PR 8148, karpenter-provider-gcp #167,
+// Each machine type launches with the smallest spec, as standard and as spot instance (openshift/installer PR 8148,
+// karpenter-provider-gcp #167,
 // devpod #973).
 func TestCreate_KarpenterGCP167_EachMachineType_LaunchesWithSmallestSpec(t *testing.T) {
 	types := compute.DefaultCatalog().MachineTypes

@@ -18,7 +18,8 @@ func templateOf(spec infrav1.GCPMachineSpec) *infrav1.GCPMachineTemplate {
 	return template
 }
 
-// The autoscaler is told what the Node will have, for each machine type (karpenter-aws #7060, autoscaler #1869): vCPUs, memory, cards, the disk of
+// The autoscaler is told what the Node will have, for each machine type (karpenter-aws #7060, autoscaler #1869): vCPUs, memory,
+// cards, the disk of
 // the image and the architecture.
 func TestSize_EachMachineType_MatchesTheInstance(t *testing.T) {
 	f := newFixture(t, compute.Options{})

@@ -32,7 +32,8 @@ func main() {
 	pflag.DurationVar(&d.Delete, "delete-delay", time.Second, "time from the DELETE of a virtual machine until it is gone")
 	pflag.DurationVar(&d.Power, "power-delay", time.Second, "time that a change of power takes")
 	pflag.DurationVar(&d.List, "list-delay", 0, "time until lists have what was created; reads by name have it at once")
-	pflag.StringToIntVar(&quotas, "quota", nil, "limits of cores by family, as standardDSv5Family=8; also cores, lowPriorityCores and PublicIPAddresses")
+	pflag.StringToIntVar(&quotas, "quota", nil,
+		"limits of cores by family, as standardDSv5Family=8; also cores, lowPriorityCores and PublicIPAddresses")
 	pflag.StringSliceVar(&features, "feature", nil, "features that the subscription has registered: EncryptionAtHost, UseStandardSecurityType")
 	pflag.DurationVar(&d.Part, "part-delay", 0, "time until a deleted disk, interface or address is gone")
 	pflag.Parse()

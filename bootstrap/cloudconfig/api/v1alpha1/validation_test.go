@@ -154,7 +154,8 @@ func TestValidation_CoreOSBugs2569_NamesOfTheSystem_AreAccepted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`mnt-local\x2dssd.mount`, "a.service", "a.socket", "a.device", "a.mount", "a.automount", "a.swap", "a.target", "a.path", "a.timer", "a.slice",
+		`mnt-local\x2dssd.mount`, "a.service", "a.socket", "a.device", "a.mount", "a.automount", "a.swap", "a.target", "a.path",
+			"a.timer", "a.slice",
 		"a.scope", "proxy@.service", "proxy@b-1.service", `dev-disk-by\x2duuid-1.swap`, "dbus-org.freedesktop.x.service", "a:b_c@1:2.service",
 		"-.mount", strings.Repeat("a", 247) + ".service",
 	} {
@@ -163,7 +164,8 @@ func TestValidation_CoreOSBugs2569_NamesOfTheSystem_AreAccepted(t *testing.T) {
 	for i, permissions := range []string{"644", "0644", "4755", "04755", "1777", "0o600", "000"} {
 		list("files", map[string]any{"path": fmt.Sprintf("/etc/%d", i), "content": "x", "permissions": permissions})
 	}
-	for _, path := range []string{"/etc/a b", "/etc/a=b", "/opt/~x~", "/etc/größe", `/etc/back\slash`, "/etc/..a", "/etc/...", "/a", "/etc/ x/y"} {
+	for _, path := range []string{"/etc/a b", "/etc/a=b", "/opt/~x~", "/etc/größe", `/etc/back\slash`, "/etc/..a", "/etc/...", "/a",
+		"/etc/ x/y"} {
 		list("files", map[string]any{"path": path, "content": "x", "units": []any{
 			map[string]any{"name": `mnt-local\x2dssd.mount`}, map[string]any{"name": "a.service", "command": "reload"},
 		}})

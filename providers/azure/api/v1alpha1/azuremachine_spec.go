@@ -48,7 +48,8 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^(\([A-Za-z ]+\) ?)?[A-Za-z0-9]+( [A-Za-z0-9]+)*$`
 	Location string `json:"location,omitempty"`
 
-	// zones are the availability zones that the machine may be in, for example ["1", "2"], or as Nodes have them, westeurope-1. They are the failure domains; the Machine's,
+	// zones are the availability zones that the machine may be in, for example ["1", "2"], or as Nodes have them, westeurope-1. They are
+	// the failure domains; the Machine's,
 	// when it has one, leaves only that. Among what is left, machines are spread, and a zone without capacity is passed over for a while.
 	// Unset means a machine that is in no zone.
 	// +optional
@@ -180,7 +181,8 @@ type AzureMachineSpec struct {
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
-	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519, or that line in
+	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519, or that
+	// line in
 	// base64. Unset means that no user can: Azure requires a key, so the machine gets one whose private key is discarded.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -134,7 +134,8 @@ func describeType(t *InstanceType) xmlType {
 		BootModes: t.bootModes(), Strategies: t.strategies(), Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
 		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{
-			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA > 0, IPv4Addresses: t.AddressesPerInterface,
+			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA > 0,
+				IPv4Addresses: t.AddressesPerInterface,
 			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",
 		},
 	}

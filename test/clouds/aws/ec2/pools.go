@@ -38,12 +38,8 @@ func (s *Server) checkRoom(l *launch) error {
 			sameOffer++
 		}
 	}
-	if quota > 0 && vcpus > quota && l.spot {
-		return fail(code, "Max spot instance count exceeded")
-	}
 	if quota > 0 && vcpus > quota {
-		return fail(code, "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket "+
-			"that the specified instance type belongs to.", quota)
+		return beyondQuota(code, l.spot, quota)
 	}
 	if err := s.checkSpread(l); err != nil {
 		return err
@@ -94,4 +90,12 @@ func (s *Server) volumesOverQuota(l *launch) bool {
 		}
 	}
 	return false
+}
+
+func beyondQuota(code string, spot bool, quota int) error {
+	if spot {
+		return fail(code, "Max spot instance count exceeded")
+	}
+	return fail(code, "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket "+
+		"that the specified instance type belongs to.", quota)
 }

@@ -31,7 +31,8 @@ func (s *Server) validate(in *request, doc *vmDocument) error {
 	if err := validTags(doc.Tags); err != nil {
 		return err
 	}
-	for _, check := range []func(*request, *vmDocument) error{s.validSize, s.validImage, s.validStorage, s.validDisks, s.validHardware, s.validOS,
+	for _, check := range []func(*request, *vmDocument) error{s.validSize, s.validImage, s.validStorage, s.validDisks,
+		s.validHardware, s.validOS,
 		s.validNetwork, s.validOptions} {
 		if err := check(in, doc); err != nil {
 			return err

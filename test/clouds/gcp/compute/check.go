@@ -14,7 +14,6 @@ var (
 	labelKey        = regexp.MustCompile(`^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$`)
 	labelValue      = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$`)
 	metadataKey     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-	serviceAccount  = regexp.MustCompile(`^(default|[^@\s]+@[^@\s]+)$`)
 	maxLabels       = 64
 	maxLabelBytes   = 128
 	maxTags         = 64
@@ -61,7 +60,8 @@ func (s *Server) check(i *instance) error {
 		return invalid("resource.machineType", i.MachineType, "Machine type with name '%s' does not exist in zone '%s'.", name, i.zone)
 	}
 	for _, check := range []func(*instance) error{
-		checkMetadata, checkTags, s.checkAccelerators, s.checkScheduling, s.checkConfidential, s.checkNetworks, s.checkDisks, s.checkImage, s.checkNamed,
+		checkMetadata, checkTags, s.checkAccelerators, s.checkScheduling, s.checkConfidential, s.checkNetworks, s.checkDisks,
+			s.checkImage, s.checkNamed,
 	} {
 		if err := check(i); err != nil {
 			return err

@@ -118,7 +118,7 @@ func (d discovery) checkObject(field string, form *schema, v map[string]any) err
 
 // checkScalar takes numbers of 64 bits as strings as well, as JSON of the API does.
 func checkScalar(field string, form *schema, v any) error {
-	text, isText := v.(string)
+	text, _ := v.(string)
 	_, isBool := v.(bool)
 	number, isNumber := v.(float64)
 	switch form.Type {
@@ -131,19 +131,26 @@ func checkScalar(field string, form *schema, v any) error {
 			return badPayload(field, "Invalid value (TYPE_INT32)")
 		}
 	case "string":
-		switch {
-		case (form.Format == "int64" || form.Format == "uint64") && (isNumber || integer(text)):
-		case form.Format == "int64", form.Format == "uint64":
-			return badPayload(field, "Invalid value (TYPE_INT64)")
-		case !isText:
-			return badPayload(field, "Invalid value (TYPE_STRING)")
-		case len(form.Enum) > 0 && !slices.Contains(form.Enum, text):
-			return invalid(field, text, "Unknown value of the enumeration.")
-		case form.Pattern != "" && text != "" && !whole(form.Pattern).MatchString(text):
-			return invalid(field, text, "Must be a match of regex '%s'", form.Pattern)
-		}
+		return checkText(field, form, v)
 	default:
 		return badPayload(field, "Expected an "+form.Type)
+	}
+	return nil
+}
+
+func checkText(field string, form *schema, v any) error {
+	text, isText := v.(string)
+	_, isNumber := v.(float64)
+	switch {
+	case (form.Format == "int64" || form.Format == "uint64") && (isNumber || integer(text)):
+	case form.Format == "int64", form.Format == "uint64":
+		return badPayload(field, "Invalid value (TYPE_INT64)")
+	case !isText:
+		return badPayload(field, "Invalid value (TYPE_STRING)")
+	case len(form.Enum) > 0 && !slices.Contains(form.Enum, text):
+		return invalid(field, text, "Unknown value of the enumeration.")
+	case form.Pattern != "" && text != "" && !whole(form.Pattern).MatchString(text):
+		return invalid(field, text, "Must be a match of regex '%s'", form.Pattern)
 	}
 	return nil
 }

@@ -80,15 +80,21 @@ func (s *Server) checkDisk(i *instance, n int) error {
 		d.Type = "PERSISTENT"
 	}
 	d.InitializeParams.DiskSizeGB, d.InitializeParams.DiskType, d.kind = size, kind, kind
-	if d.Type == "PERSISTENT" {
-		if !seriesOf(t.Name).takes(kind, t) {
-			return incompatible(kind, t.Name)
-		}
-		if err := checkLimits(d, kind, field); err != nil {
-			return err
-		}
+	if err := checkPersistent(d, t, kind, field); err != nil {
+		return err
 	}
 	return checkLabels(field+".initializeParams.labels", d.InitializeParams.Labels)
+}
+
+// checkPersistent checks what depends on the series of the machine and on the kind of disk; local SSDs are checked elsewhere.
+func checkPersistent(d *AttachedDisk, t *MachineType, kind, field string) error {
+	if d.Type != "PERSISTENT" {
+		return nil
+	}
+	if !seriesOf(t.Name).takes(kind, t) {
+		return incompatible(kind, t.Name)
+	}
+	return checkLimits(d, kind, field)
 }
 
 // sizeOf is how large a disk becomes, in GB.
