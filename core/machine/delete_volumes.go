@@ -83,7 +83,8 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	return end
 }
 
-// volumesUnobservable reports whether nothing will report that volumes were detached: the Node is gone or unreachable, or the target cluster
+// volumesUnobservable reports whether nothing will report that volumes were detached: the Node is gone or unreachable, or the target
+// cluster
 // is, and is not waited for.
 func (s *scope) volumesUnobservable() bool {
 	if s.connection == nil {

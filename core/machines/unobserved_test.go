@@ -28,19 +28,19 @@ func TestUnobserved(t *testing.T) {
 		"adopted":                    {machine: clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Second)}}, unobserved: true, unsettled: true},
 		"adopted, not available yet": {machine: clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Minute)},
-				Status: clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
+			Status:     clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
 		}, unsettled: true},
 		"adopted, available": {machine: clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Minute)},
-				Status: clusterv1.MachineStatus{Conditions: condition(metav1.ConditionTrue)},
+			Status:     clusterv1.MachineStatus{Conditions: condition(metav1.ConditionTrue)},
 		}},
 		"adopted long ago": {machine: clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Hour)},
-				Status: clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
+			Status:     clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
 		}},
 		"adopted by an older core": {machine: clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AdoptedAnnotation: ""}},
-				Status: clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
+			Status:     clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},
 		}},
 		"not available": {machine: clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "x"}, Status: clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)}}},
 		"being deleted": {machine: clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleting, Annotations: adopted(0)}}},

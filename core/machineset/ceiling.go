@@ -29,7 +29,7 @@ func (c *ceiling) message(count int) string {
 	return fmt.Sprintf("%s %s has created %s that exist, and %d are allowed (%d replicas, surge %d, and %d more). Find out why they are not counted as "+
 		"replicas, then delete those that are not needed; label those that you keep with %s=%s",
 		c.kind, c.creator.Name, machines.Plural(count, "Machine"), c.most(), c.replicas, c.surge, machines.Margin, machines.CreatorLabel,
-			machines.NoCreator)
+		machines.NoCreator)
 }
 
 // ceilingOf returns the limit that applies to the set: that of its MachineDeployment with all its sets, or its own.

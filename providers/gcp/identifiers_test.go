@@ -34,7 +34,7 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 			[]string{"example.com:team-dev", "projects/my-project", www + "projects/my-project", "sub.example.co.uk:abc"}},
 		"zones": {func(s *infrav1.GCPMachineSpec, v string) { s.Zones = []string{v, "us-central1-b"} }, []string{
 			"zones/us-central1-a", "projects/my-project/zones/us-central1-a", www + "projects/example.com:team-dev/zones/us-central1-a",
-				"us-central1-ai1a"}},
+			"us-central1-ai1a"}},
 		"machineType": {func(s *infrav1.GCPMachineSpec, v string) {
 			s.MachineType, s.FallbackMachineTypes = v, []string{v + "-x"}
 		}, []string{

@@ -25,7 +25,7 @@ import (
 // end ends it.
 func Rewrite(
 	t *testing.T, c client.Client, probe client.Object, operations []admissionregistrationv1.OperationType,
-		change func(*unstructured.Unstructured),
+	change func(*unstructured.Unstructured),
 ) (end func()) {
 	t.Helper()
 	g := NewWithT(t)

@@ -119,7 +119,8 @@ func wrongValuesOf(f kubeletrules.Field) []string {
 	case "quantities":
 		return []string{"{cpu: 1}", "{memory: lots}", "{gpu: '1'}", "{cpu: '-1'}", "[cpu]"}
 	case "thresholds":
-		return []string{"{memory.available: lots}", "{memory.available: 101%}", "{memory.free: 5%}", "{memory.available: 5}", "{memory.available: -1Gi}",
+		return []string{"{memory.available: lots}", "{memory.available: 101%}", "{memory.free: 5%}", "{memory.available: 5}",
+			"{memory.available: -1Gi}",
 			"{memory.available: 1Gb}", "{memory.available: ''}"}
 	case "durations":
 		return []string{"{memory.available: soon}", "{memory.free: 1m}", "{memory.available: 90}"}

@@ -212,7 +212,8 @@ func TestApply_ImageHasABrokenFile_IsAppliedAllTheSame(t *testing.T) {
 func TestApply_LongestName_IsWritten(t *testing.T) {
 	api := newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)
-	for _, path := range []string{"/" + strings.Repeat("a", 255), "/etc/" + strings.Repeat("ö", 125) + ".conf", "/" + strings.Repeat("b", 239)} {
+	for _, path := range []string{"/" + strings.Repeat("a", 255), "/etc/" + strings.Repeat("ö", 125) + ".conf",
+		"/" + strings.Repeat("b", 239)} {
 		for _, content := range []string{"1", "2"} {
 			api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile(path, content)}})
 			m.Expect(m.poll()).To(BeTrue())

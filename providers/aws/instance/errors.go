@@ -87,7 +87,7 @@ var placeCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddr
 // families ("On-Demand Instance quotas" and "Spot Instance quotas" in the EC2 user guide).
 var allTypesCodes = []string{
 	"VolumeLimitExceeded", "MaxIOPSLimitExceeded", "VolumeIOPSLimit", "NetworkInterfaceLimitExceeded",
-		"SecurityGroupsPerInterfaceLimitExceeded",
+	"SecurityGroupsPerInterfaceLimitExceeded",
 	"AddressLimitExceeded", "LimitExceededException",
 }
 

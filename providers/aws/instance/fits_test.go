@@ -20,7 +20,7 @@ func TestMisfit_BeyondTheInstanceType_NamesTheField(t *testing.T) {
 		EbsInfo:               &types.EbsInfo{MaximumEbsAttachments: aws.Int32(28), AttachmentLimitType: types.AttachmentLimitTypeShared},
 		NetworkInfo: &types.NetworkInfo{
 			MaximumNetworkInterfaces: aws.Int32(3), MaximumNetworkCards: aws.Int32(1), Ipv6AddressesPerInterface: aws.Int32(10),
-				EfaSupported: aws.Bool(false),
+			EfaSupported: aws.Bool(false),
 		},
 	}
 	for want, spec := range map[string]infrav1.AWSMachineSpec{

@@ -23,7 +23,8 @@ func TestNormalized_ARNs_BecomeIDs(t *testing.T) {
 			Subnet: &infrav1.SubnetReference{ID: arnEC2 + "subnet/subnet-2"}, SecurityGroupIDs: []string{arnEC2 + "security-group/sg-3"},
 		}}
 		s.RootVolume = &infrav1.Volume{KMSKeyID: "key/1234abcd-12ab-34cd-56ef-1234567890ab"}
-		s.Volumes = []infrav1.DataVolume{{Volume: infrav1.Volume{SnapshotID: "arn:aws:ec2:us-east-1::snapshot/snap-1", KMSKeyID: "alias/aws/ebs"}}}
+		s.Volumes = []infrav1.DataVolume{{Volume: infrav1.Volume{SnapshotID: "arn:aws:ec2:us-east-1::snapshot/snap-1",
+			KMSKeyID: "alias/aws/ebs"}}}
 		s.CapacityReservation = &infrav1.CapacityReservation{ID: arnEC2 + "capacity-reservation/cr-1"}
 		s.Placement = &infrav1.Placement{HostID: arnEC2 + "dedicated-host/h-1", GroupName: arnEC2 + "placement-group/a/b"}
 	})

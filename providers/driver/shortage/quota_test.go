@@ -13,7 +13,8 @@ import (
 func TestOverQuota_ReportedTypes_InTheOrderOfTheCandidates(t *testing.T) {
 	r := newRig(t)
 	vcpu := driver.NewQuotaError("Run", "Vcpu", errors.New("the limit is 5"))
-	candidates := []driver.Candidate{candidate("g5", "b1", ""), candidate("m5", "b1", ""), candidate("m5", "a1", ""), candidate("p3", "a1", "")}
+	candidates := []driver.Candidate{candidate("g5", "b1", ""), candidate("m5", "b1", ""), candidate("m5", "a1", ""), candidate("p3",
+		"a1", "")}
 	r.Report("r", candidate("p3", "a1", ""), vcpu)
 	r.Report("r", candidate("m5", "a1", ""), vcpu)
 	r.Report("r", candidate("g5", "a1", "spot"), vcpu)

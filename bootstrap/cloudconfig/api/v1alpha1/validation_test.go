@@ -155,7 +155,7 @@ func TestValidation_CoreOSBugs2569_NamesOfTheSystem_AreAccepted(t *testing.T) {
 	}
 	for _, name := range []string{
 		`mnt-local\x2dssd.mount`, "a.service", "a.socket", "a.device", "a.mount", "a.automount", "a.swap", "a.target", "a.path",
-			"a.timer", "a.slice",
+		"a.timer", "a.slice",
 		"a.scope", "proxy@.service", "proxy@b-1.service", `dev-disk-by\x2duuid-1.swap`, "dbus-org.freedesktop.x.service", "a:b_c@1:2.service",
 		"-.mount", strings.Repeat("a", 247) + ".service",
 	} {
@@ -174,7 +174,8 @@ func TestValidation_CoreOSBugs2569_NamesOfTheSystem_AreAccepted(t *testing.T) {
 	for _, name := range []string{"jane.doe", "a", "_apt", "Jane", "svc-1", "0day", "machine$", strings.Repeat("a", 32)} {
 		list("users", map[string]any{"name": name, "groups": []any{"docker.users", "sudo"}, "sshAuthorizedKeys": []any{
 			rsa + " jane@example.com\n", `from="10.0.0.0/8",no-pty ` + rsa, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\r\n",
-			"ssh-rsa-cert-v01@openssh.com AAAA" + strings.Repeat("B", 4000) + " a", "ecdsa-sha2-nistp521 AAAA== b c", "sk-ssh-ed25519@openssh.com AAAA d",
+			"ssh-rsa-cert-v01@openssh.com AAAA" + strings.Repeat("B", 4000) + " a", "ecdsa-sha2-nistp521 AAAA== b c",
+			"sk-ssh-ed25519@openssh.com AAAA d",
 			"# two keys\n" + rsa + "\n" + rsa + "\n",
 		}})
 	}

@@ -135,7 +135,7 @@ func describeType(t *InstanceType) xmlType {
 		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{
 			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA > 0,
-				IPv4Addresses: t.AddressesPerInterface,
+			IPv4Addresses: t.AddressesPerInterface,
 			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",
 		},
 	}

@@ -119,7 +119,8 @@ func (s *Server) launchOne(l *launch, reservationID string, index int) (*instanc
 		i.spotRequestID = "sir-" + s.ids.next("x")[3:11]
 	}
 	if s.volumesOverQuota(l) {
-		i.failure = launchFailure(simapi.StateReason{Code: "Client.VolumeLimitExceeded", Message: "Client.VolumeLimitExceeded: Volume limit exceeded"})
+		i.failure = launchFailure(simapi.StateReason{Code: "Client.VolumeLimitExceeded",
+			Message: "Client.VolumeLimitExceeded: Volume limit exceeded"})
 	}
 	if l.brokenKMSKey {
 		i.failure = launchFailure(simapi.StateReason{Code: "Client.InternalError"})

@@ -113,7 +113,8 @@ func interfaces(count int) change {
 // TestCreate_RuleBroken_IsRefusedInAzuresWords for each documented rule; the README has the sources.
 func TestCreate_RuleBroken_IsRefusedInAzuresWords(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
-	const lrs, v2, ssd = armcompute.StorageAccountTypesPremiumLRS, armcompute.StorageAccountTypesPremiumV2LRS, armcompute.StorageAccountTypesUltraSSDLRS
+	const lrs, v2, ssd = armcompute.StorageAccountTypesPremiumLRS, armcompute.StorageAccountTypesPremiumV2LRS,
+		armcompute.StorageAccountTypesUltraSSDLRS
 	for words, changes := range map[string][]change{
 		"UltraSSD_LRS can be used only when":                           {dataDisk(ssd, "", 10)},
 		"UltraSSD_LRS is not supported with caching":                   {ultra, dataDisk(ssd, "ReadOnly", 10)},

@@ -61,7 +61,7 @@ func (s *Server) check(i *instance) error {
 	}
 	for _, check := range []func(*instance) error{
 		checkMetadata, checkTags, s.checkAccelerators, s.checkScheduling, s.checkConfidential, s.checkNetworks, s.checkDisks,
-			s.checkImage, s.checkNamed,
+		s.checkImage, s.checkNamed,
 	} {
 		if err := check(i); err != nil {
 			return err

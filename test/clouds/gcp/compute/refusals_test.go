@@ -156,7 +156,8 @@ func TestInsert_OverQuota_FailsOperation(t *testing.T) {
 		failed := f.done("GET", operation, nil)["error"].(object)["errors"].([]any)[0].(object)
 		f.Expect(failed).To(And(HaveKeyWithValue("code", "QUOTA_EXCEEDED"), HaveKeyWithValue("message", ContainSubstring(c.quota))), name)
 		info := failed["errorDetails"].([]any)[0].(object)["quotaInfo"].(object)
-		f.Expect(info).To(And(HaveKey("limit"), HaveKey("limitName"), HaveKeyWithValue("dimensions", HaveKeyWithValue("region", "us-central1"))), name)
+		f.Expect(info).To(And(HaveKey("limit"), HaveKey("limitName"), HaveKeyWithValue("dimensions", HaveKeyWithValue("region",
+			"us-central1"))), name)
 	}
 	f.running(zoneA, vm("e2"))
 	f.Expect(f.cloud.Instances(project)).To(HaveLen(2))
