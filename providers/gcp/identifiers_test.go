@@ -23,7 +23,8 @@ func plainSpec() infrav1.GCPMachineSpec {
 		Image: infrav1.ImageReference{Name: "node"}}
 }
 
-// Identifiers are accepted as gcloud, the console and the specs of reference providers have them (terraform-google #1986, kubernetes #37180,
+// Identifiers are accepted as gcloud, the console and the specs of reference providers have them (terraform-google #1986, kubernetes
+// #37180,
 // karpenter-provider-gcp PR 511).
 func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *testing.T) {
 	for field, test := range map[string]struct {

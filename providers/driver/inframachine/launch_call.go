@@ -33,7 +33,8 @@ func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome.Ou
 	return outcome.Continue()
 }
 
-// notRecorded backs off before the next launch if the API server rejects the record of this one. Until then holdBack reports it, so that the
+// notRecorded backs off before the next launch if the API server rejects the record of this one. Until then holdBack reports it, so
+// that the
 // wait for a slot does not hide it.
 func (r *Reconciler[M]) notRecorded(s *scope[M], err error) outcome.Outcome {
 	refusal := persist.Refusal(err)
