@@ -108,9 +108,9 @@ func TestDelete_InfrastructureGone_DrainsReadyNode(t *testing.T) {
 	f.leavesNothing()
 }
 
-// TestInfrastructureReady_ObjectBeingDeleted_NamesTheRemedy: the Machine is not deleted with its infrastructure object, and says what the
+// TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy: the Machine is not deleted with its infrastructure object, and says what the
 // provider may do.
-func TestInfrastructureReady_ObjectBeingDeleted_NamesTheRemedy(t *testing.T) {
+func TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()

@@ -32,7 +32,7 @@ func TestMachineSet(t *testing.T) {
 		"valid":                         {set: aSet()},
 		"nothing to boot from":          {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{} }), want: "spec.template.spec.bootstrap: Required value"},
 		"selector that is none":         {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Selector = badSelector }), want: `spec.selector: Invalid value: "&LabelSelector{MatchLabels:map[string]string{-bad: x,}`},
-		"selector of others":            {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Selector.MatchLabels = map[string]string{"x": "y"} }), want: `spec.template.metadata.labels: Invalid value: "a=b": are not selected by spec.selector "x=y"`},
+		"selector of others":            {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Selector.MatchLabels = map[string]string{"x": "y"} }), want: `spec.template.metadata.labels: Invalid value: "a=b": do not match spec.selector "x=y"`},
 		"empty selector: by the name":   {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Selector = metav1.LabelSelector{} })},
 		"other Cluster in the template": {set: aSet(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ClusterName = "d" }), want: `spec.template.spec.clusterName: Invalid value: "d": differs from spec.clusterName: set both to "c"`},
 		"moved to another Cluster": {
