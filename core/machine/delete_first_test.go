@@ -108,7 +108,8 @@ func TestDelete_InfrastructureGone_DrainsReadyNode(t *testing.T) {
 	f.leavesNothing()
 }
 
-// TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy: the Machine is not deleted with its infrastructure object, and says what the
+// TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy: the Machine is not deleted with its infrastructure
+// object, and says what the
 // provider may do.
 func TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy(t *testing.T) {
 	t.Parallel()
