@@ -31,9 +31,10 @@ func (p *policy) refusal() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("the policy of a test denied the request"))
 }
 
+func recordsLaunch(patch string) bool { return strings.Contains(patch, inframachine.LaunchAnnotation) }
+
 // A write that is refused at any step looked like nothing at all: the object stayed as it was, and only the log had the reason.
 func TestARefusedWriteIsReported(t *testing.T) {
-	recordsLaunch := func(patch string) bool { return strings.Contains(patch, inframachine.LaunchAnnotation) }
 	for name, test := range map[string]struct {
 		refuses  func(patch string) bool
 		fault    simapi.Fault
@@ -43,7 +44,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 		"the record before the launch": {refuses: recordsLaunch},
 		"the record after a refused launch": {fault: apiFault("VcpuLimitExceeded", 1), launches: 1,
 			refuses: func(patch string) bool {
-				return strings.Contains(patch, "on-demand") && !strings.Contains(patch, "firstCall")
+				return recordsLaunch(patch) && !strings.Contains(patch, "firstCall")
 			}},
 		"the provider ID":              {refuses: recordsProviderID, launches: 1},
 		"the end of a short launch":    {refuses: func(patch string) bool { return strings.Contains(patch, `"providerID":null`) }, fault: endsForLackOfCapacity(1), launches: 1},
@@ -127,7 +128,7 @@ func TestARefusedRecordStaysReported(t *testing.T) {
 	f.sim.AddFault(apiFault("VcpuLimitExceeded", 1))
 	p := &policy{}
 	f.intercept.Patch = patchFault(func(patch string) bool {
-		return strings.Contains(patch, "on-demand") && !strings.Contains(patch, "firstCall")
+		return recordsLaunch(patch) && !strings.Contains(patch, "firstCall")
 	}, p.refusal)
 	f.start()
 	f.machine("m")

@@ -64,7 +64,7 @@ func TestAdmission_AlwaysRefusedByTheCloud_IsRefused(t *testing.T) {
 		"fallback of g2 migrates":   {machine("n2-standard-4", fallback("g2-standard-4"), policy("MIGRATE")), "does not migrate", machine("n2-standard-4", fallback("g2-standard-4"))},
 		"metal migrates":            {machine("c3-standard-192-metal", policy("MIGRATE")), "does not migrate", nil},
 		"URL of g4 migrates":        {machine(www+"projects/p/zones/z/machineTypes/g4-standard-48", policy("MIGRATE")), "does not migrate", nil},
-		"e2 terminates":             {machine("e2-standard-2", policy("TERMINATE")), "always migrates e2", machine("e2-standard-2", policy("MIGRATE"))},
+		"e2 terminates":             {machine("e2-standard-2", policy("TERMINATE")), "always migrates instances of e2", machine("e2-standard-2", policy("MIGRATE"))},
 		"small z3 terminates":       {machine("z3-highmem-14-standardlssd", policy("TERMINATE")), "z3 types up to 44", machine("z3-highmem-14-standardlssd", policy("MIGRATE"))},
 		"z3 of 44 vCPUs terminates": {machine("z3-highmem-44-highlssd", policy("TERMINATE")), "always migrates", machine("z3-highmem-88-highlssd", policy("TERMINATE"))},
 		"fallback of z3 terminates": {machine("n2-standard-4", fallback("zones/z/machineTypes/z3-highmem-8-highlssd"), policy("TERMINATE")), "always migrates", machine("z3-highmem-192-highlssd-metal", policy("TERMINATE"))},

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/doccheck"
 )
 
@@ -40,6 +41,13 @@ func TestCommandsOfTheAnnotationsPage(t *testing.T) {
 	g.Expect(typed).To(BeNumerically(">", 20))
 }
 
+func plainAWSMachine() *infrav1.AWSMachine {
+	return &infrav1.AWSMachine{Spec: infrav1.AWSMachineSpec{
+		Region: "eu-west-1", InstanceType: "m5.large", AMI: infrav1.AMIReference{ID: "ami-0123456789abcdef0"},
+		Subnets: []infrav1.SubnetReference{{ID: "subnet-0123456789abcdef0"}},
+	}}
+}
+
 // enter types a command in a namespace of its own that has an object of each kind with the name NAME.
 func enter(t *testing.T, command string) {
 	t.Helper()
@@ -47,6 +55,7 @@ func enter(t *testing.T, command string) {
 	ns := namespace(t)
 	objects := map[string]client.Object{
 		"machine": plainMachine(), "machineset": plainSet(), "machinedeployment": plainDeployment(), "cluster": plainCluster(),
+		"awsmachine": plainAWSMachine(),
 	}
 	if strings.HasPrefix(command, "kubectl delete node ") {
 		objects = map[string]client.Object{"node": &corev1.Node{}} // It is in no namespace.

@@ -25,6 +25,7 @@ import (
 	"millwright.dev/core/admission"
 	"millwright.dev/core/admission/certificates"
 	_ "millwright.dev/core/features" // The defaults of the core's feature gates.
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/coretest"
 	"millwright.dev/test/testenv"
@@ -41,7 +42,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()}
+	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs}, Objects: coretest.CRDs()}
 	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (_ func() error, err error) {
 		env = e
 		if port, err = controlplane.FreePort(); err != nil {
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 }
 
 func newScheme() *runtime.Scheme {
-	return testenv.Scheme(apiextensionsv1.AddToScheme, admission.AddToScheme)
+	return testenv.Scheme(apiextensionsv1.AddToScheme, admission.AddToScheme, infrav1.AddToScheme)
 }
 
 // server is the webhook part of a core, as core/webhooks.go puts it together.

@@ -189,7 +189,7 @@ func (i *installation) withCertManager() {
 	manifest := i.run(`clusterctl generate provider --core cluster-api --target-namespace certified`)
 	i.run(`sed -i s/core-components-cert-manager.yaml/core-components.yaml/ home/.config/cluster-api/clusterctl.yaml`)
 	i.Expect(manifest).To(ContainSubstring("millwright-core-webhook.certified.svc"))
-	i.Expect(strings.Count(manifest, "cert-manager.io/inject-ca-from: certified/millwright-core-webhook")).To(Equal(9))
+	i.Expect(strings.Count(manifest, "cert-manager.io/inject-ca-from: certified/millwright-core-webhook")).To(Equal(11))
 	i.Expect(manifest).NotTo(ContainSubstring("trust-from"))
 	i.write("certified.yaml", manifest)
 	i.run(`kubectl create namespace certified && kubectl apply --server-side --force-conflicts --dry-run=server -f certified.yaml`)

@@ -168,13 +168,14 @@ func (p *protected) applyExport() {
 		p.Expect(client.IgnoreNotFound(p.control.Delete(p.ctx, lost))).To(Succeed())
 	}
 	p.eventuallyGone(objects...)
+	p.Expect(p.sandbox.Core.Start(p.ctx)).To(Succeed()) // Its webhooks admit the Machine.
 	for _, object := range objects {
 		object.SetUID("")
 		object.SetResourceVersion("")
 		object.SetManagedFields(nil)
 		p.Expect(p.control.Create(p.ctx, object)).To(Succeed())
 	}
-	for _, manager := range managers {
+	for _, manager := range managers[1:] {
 		p.Expect(manager.Start(p.ctx)).To(Succeed())
 	}
 	p.Eventually(func(g Gomega) {

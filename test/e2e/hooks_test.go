@@ -43,8 +43,8 @@ func TestHooks(t *testing.T) {
 	w.annotateMachine(machine, backupHook, "")
 	w.awaitDeleting(machine, clusterv1.MachineDeletingWaitingForPreDrainHookReason, "1 pre-drain hook,", detachHook)
 	w.sandbox.Core.Kill()
-	w.annotateMachine(machine, detachHook, "")
 	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
+	w.annotateMachine(machine, detachHook, "")
 
 	w.awaitDeleting(
 		machine,

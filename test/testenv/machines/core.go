@@ -37,6 +37,9 @@ func (c coreClient) drain(ctx context.Context, obj client.Object) error {
 	if err := c.Get(ctx, key, found); err != nil {
 		return err
 	}
+	if len(found.GetFinalizers()) == 0 {
+		return nil // It is moved, or was given up: nobody deletes its Machine.
+	}
 	if err := c.Get(ctx, key, machine); err != nil {
 		return err
 	}
