@@ -11,6 +11,7 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/testenv/machines"
 )
 
 // launching makes m and holds its launch after the effect, so that the answer is still on its way.
@@ -31,7 +32,7 @@ func (f *fixture) expunge(m *infrav1.AWSMachine) {
 	base := m.DeepCopy()
 	m.Finalizers = nil
 	f.Expect(f.client.Patch(f.ctx, m, client.MergeFrom(base))).To(Succeed())
-	f.delete(m.Name)
+	f.Expect(machines.WithoutCore(f.client).Delete(f.ctx, m)).To(Succeed())
 	f.Eventually(f.gone(m.Name)).Should(BeTrue())
 }
 

@@ -17,6 +17,7 @@ import (
 	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/testenv/machines"
 )
 
 // patchFault makes patches of the AWSMachine fail whose content matches.
@@ -168,7 +169,7 @@ func TestMovedToAnotherManagementCluster(t *testing.T) {
 	base := m.DeepCopy()
 	m.Finalizers = nil
 	f.Expect(f.client.Patch(f.ctx, m, client.MergeFrom(base))).To(Succeed())
-	f.Expect(f.client.Delete(f.ctx, m)).To(Succeed())
+	f.Expect(machines.WithoutCore(f.client).Delete(f.ctx, m)).To(Succeed())
 	f.Expect(f.client.Create(f.ctx, moved)).To(Succeed())
 	f.start()
 	f.becomesReady("m")

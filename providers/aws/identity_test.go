@@ -15,6 +15,7 @@ import (
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/testenv/machines"
 )
 
 // foreign runs an instance that no AWSMachine asked for, and returns its ID and provider ID.
@@ -183,7 +184,7 @@ func (f *fixture) moved(name string) {
 	}, Spec: m.Spec}
 	m.Finalizers = nil
 	f.Expect(f.client.Update(f.ctx, m)).To(Succeed())
-	f.delete(name)
+	f.Expect(machines.WithoutCore(f.client).Delete(f.ctx, m)).To(Succeed())
 	f.Expect(f.client.Create(f.ctx, moved)).To(Succeed())
 	f.start()
 }

@@ -18,6 +18,14 @@ func WithCore(c client.Client) client.Client { return coreClient{c} }
 
 type coreClient struct{ client.Client }
 
+// WithoutCore returns the client that WithCore was given, for deletions before which nobody deletes the Machine.
+func WithoutCore(c client.Client) client.Client {
+	if core, ok := c.(coreClient); ok {
+		return core.Client
+	}
+	return c
+}
+
 // Delete deletes the Machine first.
 func (c coreClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if _, ok := obj.(driver.Object); ok {
@@ -36,9 +44,6 @@ func (c coreClient) drain(ctx context.Context, obj client.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if err := c.Get(ctx, key, found); err != nil {
 		return err
-	}
-	if len(found.GetFinalizers()) == 0 {
-		return nil // It is moved, or was given up: nobody deletes its Machine.
 	}
 	if err := c.Get(ctx, key, machine); err != nil {
 		return err
