@@ -264,6 +264,7 @@ func TestDeleteWithoutOwnerAndCluster(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, owner)).To(Succeed())
 	f.Expect(f.client.Delete(f.ctx, cluster)).To(Succeed())
 	f.delete("m")
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForMachineDeletion"))
 	f.Expect(f.live()).To(Equal(1))
 	f.clock.step(time.Minute)
 	f.touch("m")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,45 +58,48 @@ func (s *scope[M]) reportsHold() bool {
 	return ready != nil && ready.Reason == driverv1.WaitingForMachineDeletionReason
 }
 
-// findMachine returns the Machine of the object by isMachineOf, nil if there is none. It does not compare the UID of an owner reference:
-// an export that is applied again has the UID of an earlier Machine. If the cache has no such Machine, it asks the API server.
+// findMachine returns the Machine that owns the object or refers to it, nil if there is none. It does not require the UID of an owner
+// reference: an export that is applied again has the UID of an earlier Machine. A Machine that only has the same provider ID is a copy.
+// If the cache has no such Machine, it asks the API server.
 func (r *Reconciler[M]) findMachine(ctx context.Context, s *scope[M]) (*clusterv1.Machine, error) {
+	if s.owner != nil {
+		return s.owner, nil
+	}
+	machine, err := r.findNamedMachine(ctx, r.Client, s)
+	if err != nil || machine != nil {
+		return machine, err
+	}
+	// A Machine of another name may refer to an object that nothing owns, or that another Machine owned.
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Key().Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrap(err, "listing Machines")
+	}
+	for i := range list.Items {
+		if r.refersTo(&list.Items[i], s) {
+			return &list.Items[i], nil
+		}
+	}
+	return r.findNamedMachine(ctx, r.APIReader, s)
+}
+
+// findNamedMachine returns the Machine of the name in the owner reference, or of the object's name, if it owns the object or refers to it.
+func (r *Reconciler[M]) findNamedMachine(ctx context.Context, reader client.Reader, s *scope[M]) (*clusterv1.Machine, error) {
 	names := []string{s.Key().Name}
 	if owner := ownerMachineName(s.Object); owner != "" && owner != s.Key().Name {
-		names = append(names, owner)
+		names = []string{owner, s.Key().Name}
 	}
-	for _, reader := range []client.Reader{r.Client, r.APIReader} {
-		for _, name := range names {
-			machine := &clusterv1.Machine{}
-			key := client.ObjectKey{Namespace: s.Key().Namespace, Name: name}
-			err := reader.Get(ctx, key, machine)
-			if client.IgnoreNotFound(err) != nil {
-				return nil, errors.Wrapf(err, "reading Machine %s", key)
-			}
-			if err == nil && r.isMachineOf(machine, s) {
-				return machine, nil
-			}
+	for _, name := range names {
+		machine := &clusterv1.Machine{}
+		key := client.ObjectKey{Namespace: s.Key().Namespace, Name: name}
+		err := reader.Get(ctx, key, machine)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, errors.Wrapf(err, "reading Machine %s", key)
 		}
-		if reader != r.Client {
-			continue
-		}
-		// One of another name refers to an object that nothing owns, or that another one owned.
-		list := &clusterv1.MachineList{}
-		if err := r.Client.List(ctx, list, client.InNamespace(s.Key().Namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, errors.Wrap(err, "listing Machines")
-		}
-		for i := range list.Items {
-			if r.isMachineOf(&list.Items[i], s) {
-				return &list.Items[i], nil
-			}
+		if err == nil && (r.refersTo(machine, s) || metav1.IsControlledBy(s.Object, machine)) {
+			return machine, nil
 		}
 	}
 	return nil, nil
-}
-
-// isMachineOf reports whether the Machine refers to the object, or has its instance although it refers to another object by now.
-func (r *Reconciler[M]) isMachineOf(machine *clusterv1.Machine, s *scope[M]) bool {
-	return r.refersTo(machine, s) || machine.Spec.ProviderID != "" && machine.Spec.ProviderID == s.Object.CommonSpec().ProviderID
 }
 
 // ownerMachineName returns the name of the Machine that an owner reference names; empty for none.

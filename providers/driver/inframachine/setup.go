@@ -126,7 +126,8 @@ func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {
 	return nil
 }
 
-// ofMachine returns a request for the object that a Machine refers to.
+// ofMachine returns requests for the object that a Machine refers to, and for that of the Machine's name, which it may own although it refers
+// to another by now.
 func (r *Reconciler[M]) ofMachine(_ context.Context, obj client.Object) []reconcile.Request {
 	machine, ok := obj.(*clusterv1.Machine)
 	if !ok {
@@ -136,7 +137,11 @@ func (r *Reconciler[M]) ofMachine(_ context.Context, obj client.Object) []reconc
 	if ref.Kind != r.Kind || ref.APIGroup != r.group {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: ref.Name}}}
+	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: ref.Name}}}
+	if ref.Name != machine.Name {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(machine)})
+	}
+	return requests
 }
 
 // ofCluster returns requests for the objects of a Cluster.

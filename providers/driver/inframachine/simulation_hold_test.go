@@ -82,6 +82,50 @@ func TestDelete_StaleOwnerReference_WaitsForDrain(t *testing.T) {
 	}
 }
 
+// TestDelete_OtherMachineWithItsProviderID_TerminatesAfterGrace: a copy of the Machine refers to another object, or to none of ours.
+func TestDelete_OtherMachineWithItsProviderID_TerminatesAfterGrace(t *testing.T) {
+	for name, change := range map[string]func(*clusterv1.Machine){
+		"a copy that refers to another object": func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Name = "other" },
+		"a copy with a kind of another cloud":  func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Kind = "OtherMachine" },
+		"a copy with the group of another":     func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.APIGroup = "other.example" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, func(g *WithT, w *simWorld) {
+				w.Start(w.Server())
+				w.await("the machine is ready", w.settled)
+				other := w.Server().Get(simulation.MachineID(simName)).DeepCopyObject().(*clusterv1.Machine)
+				other.Name, other.UID, other.ResourceVersion = "copy", "copy", ""
+				other.Spec.ProviderID = w.Server().Machine(simName).Spec.ProviderID
+				change(other)
+				w.Server().Create(other)
+				w.Server().Delete(simulation.MachineID(simName))
+				w.changeMachine(func(m *clusterv1.Machine) { m.Finalizers = nil })
+				w.Server().Delete(w.ObjectID(simName))
+				before := time.Now()
+				w.await("the object is gone", w.gone)
+				g.Expect(time.Since(before)).To(BeNumerically("<", 2*time.Minute))
+				w.checkNothingLeft()
+			})
+		})
+	}
+}
+
+// TestDelete_OwnerRefersToOtherObject_HoldsForItsOwner: the Machine that owns the object decides, whatever it refers to by now.
+func TestDelete_OwnerRefersToOtherObject_HoldsForItsOwner(t *testing.T) {
+	scripted(t, func(g *WithT, w *simWorld) {
+		w.Draining = func(string) bool { return true }
+		w.Start(w.Server())
+		w.await("the machine is ready", w.settled)
+		w.changeMachine(func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Name = "other" })
+		w.Server().Delete(w.ObjectID(simName))
+		w.held(g)
+		w.changeMachine(func(m *clusterv1.Machine) { m.Finalizers = nil })
+		w.Server().Delete(simulation.MachineID(simName))
+		w.await("the object is gone", w.gone)
+		w.checkNothingLeft()
+	})
+}
+
 // TestDelete_MachineGone_TerminatesAfterGrace: a user has removed the finalizer of the Machine while it was drained.
 func TestDelete_MachineGone_TerminatesAfterGrace(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
