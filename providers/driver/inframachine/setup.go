@@ -126,8 +126,8 @@ func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {
 	return nil
 }
 
-// ofMachine returns requests for the object that a Machine refers to, and for that of the Machine's name, which it may own although it refers
-// to another by now.
+// ofMachine returns requests for the object that a Machine refers to, and for that of the Machine's name, which it may own although it
+// refers to another by now.
 func (r *Reconciler[M]) ofMachine(_ context.Context, obj client.Object) []reconcile.Request {
 	machine, ok := obj.(*clusterv1.Machine)
 	if !ok {
