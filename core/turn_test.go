@@ -27,7 +27,7 @@ func TestAMachineThatIsWellByItsTurn(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(target.End)
 	start := func() func() {
-		return runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0", "--restore-grace=0s",
+		return runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0",
 			"--machine-safety-recovery-grace=0s", "--machine-health-timeout=5s", "--remediation-max-in-flight=1",
 			"--remediation-max-in-flight-per-cluster=100%")
 	}

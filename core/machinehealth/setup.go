@@ -67,8 +67,8 @@ func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
 		}
 	})
 	r.freeze().OnChange(func(cluster client.ObjectKey) {
-		for _, key := range r.memory.activeAs(cluster) {
-			r.wake(key, 0)
+		if r.memory.isActive(cluster) {
+			r.wake(cluster, 0)
 		}
 	})
 	return nil
