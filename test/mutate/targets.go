@@ -59,7 +59,7 @@ var targets = []target{
 	},
 	{
 		dir:   "core/safety/freeze",
-		files: []string{"freezer.go", "jump.go", "probe.go", "recall.go", "reconciler.go", "start.go", "suspicion.go", "vanished.go"},
+		files: []string{"decide.go", "freezer.go"},
 		tests: ".",
 	},
 	{
