@@ -35,7 +35,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // Validate reports what is wrong with the flags.
 func (o *Options) Validate() error {
 	if o.Timeout <= 0 || o.Grace < 0 {
-		return errors.New("--machine-safety-apiserver-statuscheck-timeout must be positive, and --machine-safety-recovery-grace must not be negative")
+		return errors.New(
+			"--machine-safety-apiserver-statuscheck-timeout must be positive, and --machine-safety-recovery-grace must not be negative")
 	}
 	return nil
 }
