@@ -146,7 +146,6 @@ func addSetControllers(
 		Preflight:   o.preflight,
 		Remediation: o.remediation,
 		Freeze:      freezer,
-		Confirm:     judge.Confirm,
 		Overshoot:   guard,
 
 		PreserveTimeout: o.preserveTimeout, PreserveFailedMax: o.preserveFailedMax,

@@ -112,3 +112,18 @@ func TestADeletionContinuesInAFreeze(t *testing.T) {
 		g.Expect(ill.DeletionTimestamp.IsZero()).To(BeTrue())
 	}).WithTimeout(time.Second).Should(Succeed())
 }
+
+// awaitJudged waits until there are as many Machines, and each is available and was found healthy.
+func awaitJudged(t *testing.T, c client.Client, number int) []clusterv1.Machine {
+	t.Helper()
+	list := &clusterv1.MachineList{}
+	NewWithT(t).Eventually(func(g Gomega) {
+		g.Expect(c.List(t.Context(), list)).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(number))
+		for _, machine := range list.Items {
+			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.AvailableCondition)).To(BeTrue())
+			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)).To(BeTrue())
+		}
+	}).WithTimeout(timeout).Should(Succeed())
+	return list.Items
+}
