@@ -63,7 +63,7 @@ type Reconciler struct {
 // Freezer reports when no Machine of a Cluster is replaced: package freeze.
 type Freezer interface {
 	freeze.Source
-	// Dismiss ends a freeze that would end by itself.
+	// Dismiss ends the grace after an outage.
 	Dismiss(cluster client.ObjectKey)
 	// Count has a Cluster in the metric of those that are frozen.
 	Count(cluster client.ObjectKey)

@@ -41,7 +41,6 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 		_, by := s.handOver(t)
 		switch {
-		case t.held:
 		case t.State == health.Unhealthy && by != nil:
 			due, err := r.toRequest(ctx, s, t, by, known)
 			if err != nil || !due {
@@ -61,17 +60,6 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 	}
 	r.recordUnwatched(s)
 	return end
-}
-
-// findGone notes whose request is to be created again, since it is gone.
-func (r *Reconciler) findGone(ctx context.Context, s *round) {
-	for _, t := range s.targets {
-		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
-		if _, by := s.handOver(t); by != nil && t.State == health.Unhealthy && requested(known) {
-			there, ok, err := r.inCache(ctx, s, t, by)
-			t.requestGone = ok && err == nil && !there
-		}
-	}
 }
 
 // toRequest reports whether to see to the request for a Machine: there is none, be it by the cache, or it is time to look whether it is

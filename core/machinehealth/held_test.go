@@ -26,8 +26,9 @@ import (
 func TestAFreezeHandsNothingOver(t *testing.T) {
 	w := newWorld(t)
 	stop := &frozen{
+		cluster:   w.key(workers.ClusterName),
 		notBefore: time.Now().Add(100 * 365 * 24 * time.Hour),
-		state:     freeze.State{Reason: freeze.RestoreSuspectedReason, Message: "instances are gone", Since: time.Now()},
+		state:     freeze.State{Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: time.Now()},
 	}
 	w.freeze = stop
 	controlled := func(pool, kind string) func(*clusterv1.Machine) {
@@ -54,7 +55,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.FrozenReason)
 		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 		w.G.Expect(said.Message).
-			To(And(HavePrefix("1 unhealthy Machine not marked for remediation: RestoreSuspected"), ContainSubstring("instances are gone")))
+			To(And(HavePrefix("1 unhealthy Machine not marked for remediation: TargetAPIServerUnreachable"), ContainSubstring("it does not answer")))
 	}
 	w.becomes("set", owner, waiting)
 	w.becomes("metal", succeeded, "False/UnhealthyMachine")
@@ -104,7 +105,7 @@ func (e *ending) Frozen(client.ObjectKey) freeze.State {
 	if until == nil || time.Now().After(*until) {
 		return freeze.State{}
 	}
-	return freeze.State{Reason: freeze.CoreWasAwayReason, Message: "away", Until: *until}
+	return freeze.State{Reason: freeze.RecoveringReason, Message: "away", Until: *until}
 }
 
 // TestARequestThatIsGone is created again: at once, also when it went while no core was at work. One that is there is left alone.

@@ -29,9 +29,6 @@ type Result struct {
 	Connecting bool
 	// NotJudged is how many Machines are not judged because of that.
 	NotJudged int
-	// Unread is why UnreadMachines unhealthy Machines are not handed over: their Nodes cannot be read, and may be well by now.
-	Unread         string
-	UnreadMachines int
 	// Frozen is why Held unhealthy Machines are not handed over now; "" for none.
 	Frozen string
 	Held   int
@@ -96,10 +93,7 @@ func (r *Reconciler) publish(s *round) {
 	}
 	unhealthy := map[string]int{}
 	for _, t := range s.targets {
-		switch {
-		case t.unread != "":
-			unhealthy[nodesUnreadable]++
-		case t.State == health.Unhealthy && !t.held:
+		if t.State == health.Unhealthy {
 			unhealthy[t.Reason]++
 		}
 	}

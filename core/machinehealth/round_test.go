@@ -216,8 +216,6 @@ func TestHistories(t *testing.T) {
 	m.end(cluster, h)
 	m.end(cluster, m.begin(cluster))
 	g.Expect(m.begin(cluster).of("a")).NotTo(BeIdenticalTo(first))
-	g.Expect(m.activeAs(client.ObjectKey{})).To(ConsistOf(cluster))
-	g.Expect(m.activeAs(client.ObjectKey{Namespace: "x", Name: "y"})).To(BeEmpty())
 	m.setActive(cluster, false)
 	g.Expect(m.begin(cluster).of("c")).To(Equal(health.NewHistory(false)))
 }

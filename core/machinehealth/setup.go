@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -60,28 +59,17 @@ func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
 			r.wake(cluster, pace)
 		}
 	})
-	r.Connections.OnRead(func(owner types.NamespacedName) { r.onRead(ctx, owner) })
 	r.Connections.OnConnectivity(func(cluster types.NamespacedName) {
 		if r.memory.isActive(cluster) {
 			r.wake(cluster, 0)
 		}
 	})
 	r.freeze().OnChange(func(cluster client.ObjectKey) {
-		for _, key := range r.memory.activeAs(cluster) {
-			r.wake(key, 0)
+		if r.memory.isActive(cluster) {
+			r.wake(cluster, 0)
 		}
 	})
 	return nil
-}
-
-// onRead enqueues the Cluster of a Machine whose Node was read.
-func (r *Reconciler) onRead(ctx context.Context, owner types.NamespacedName) {
-	machine := &clusterv1.Machine{}
-	if err := r.Client.Get(ctx, owner, machine, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}); err != nil {
-		// Without a Machine nothing waits for it.
-		return
-	}
-	r.wake(client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, pace)
 }
 
 // isGone reports whether a Node that an event is about is not there any more.
@@ -123,7 +111,6 @@ func (r *Reconciler) onCluster() handler.EventHandler {
 			key := client.ObjectKeyFromObject(e.Object)
 			r.memory.setActive(key, false)
 			r.nodes.forget(key)
-			r.grants.forget(key)
 			collected.set(key, nil)
 		},
 	}

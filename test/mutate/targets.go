@@ -31,21 +31,12 @@ var targets = []target{
 	{
 		dir: "core/machineset",
 		files: []string{
-			"expectations.go", "expectations_names.go", "held.go", "names.go", "pace.go", "remediate_confirm.go", "reservation.go",
+			"expectations.go", "expectations_names.go", "held.go", "names.go", "pace.go", "reservation.go",
 			"scale_plan.go", "waitlist.go",
 		},
-		tests: "^Test(WhoIsAskedAboutWithoutATurn|WhoIsConfirmedAtItsTurn|APlaceThatIsGivenBack|Plan.*|Reservation.*|ReservedNamesDepend.*|" +
+		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|" +
 			"NamesAreRetired.*|OpenNames.*|SeedsDoNotPileUp|MarksOfTheServer.*|Expectations.*|Pace|Held.*|AReasonThatHoldsUp.*|" +
 			"APreserveMaxThatIsNoNumber|MachineName|WaitList|OnlyWhatMakesRoomWakes|AllThatMakesRoomWakes)$",
-	},
-	{
-		dir: "core/machinehealth", files: []string{"confirm.go", "grant.go"},
-		tests: "^Test(WhoIsConfirmed|WhatALookSays|ALiveReadThatFails|ANodeThatTheCacheHasSeenMeanwhile|AMachineWhoseTurnItIs|" +
-			"AMachineThatCannotBeConfirmed|WhoNeedsNoRead|WhoIsHandedOverIsConfirmed|AQuestionThatIsNotRepeated|AMachineThatIsNotJudged|" +
-			"AMachineThatSaysThatItHasNoNode|WhichReadsAreKept|ReadsOfSeveralClusters|AConnectionThatIsLost|WhatAReadCorrects|TheReadAfter|" +
-			"UnreadMachinesAreCounted|WhoIsIllByItsNode|WhoIsNew|TheDefaultPolicyReadsNodes|AMachineHealthCheckSaysItself|" +
-			"WhatWasConfirmedWithoutAQuestion|AMachineThatIsHeld|AMachineThatIsWellAgain|AReadThatHasFailed|" +
-			"AQuestionAfter.*|WhatIsConfirmed.*|WhatConfirmsAMachine|WhatIsKeptOfMachines|WhoIsNotHandedOver|WhatAnother.*|NothingIsKept.*)$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
 	{
@@ -59,7 +50,7 @@ var targets = []target{
 	},
 	{
 		dir:   "core/safety/freeze",
-		files: []string{"freezer.go", "jump.go", "probe.go", "recall.go", "reconciler.go", "start.go", "suspicion.go", "vanished.go"},
+		files: []string{"decide.go", "freezer.go"},
 		tests: ".",
 	},
 	{

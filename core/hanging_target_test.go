@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,9 +17,9 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAManagementClusterThatHangs stops answering, from the first byte or in mid-body, and a Node is not Ready for longer than allowed
-// meanwhile. Its Machine is not found unhealthy as soon as the API server answers again, but after the grace; the Cluster reports it.
-func TestAManagementClusterThatHangs(t *testing.T) {
+// The target's API server stops answering, from the first byte or in mid-body, and a Node is not Ready for longer than allowed meanwhile.
+// Its Machine is not replaced as soon as the API server answers again, but after the grace; the Cluster reports it.
+func TestFreeze_TargetHangs_ReplacesAfterTheGrace(t *testing.T) {
 	for _, way := range []coretest.Hang{
 		coretest.HangAtFirstByte, {Name: coretest.HangInMidBody.Name, MidBody: true, Holds: func(*http.Request) bool { return true }},
 	} {
@@ -32,28 +31,26 @@ func hangs(t *testing.T, way coretest.Hang) {
 	const unhealthyAfter, grace = 5 * time.Second, 15 * time.Second
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate.UserName = "core"
-	server, err := coretest.NewHangingTarget(config)
+	target, err := coretest.NewHangingTarget(env.Config)
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(server.End)
-	t.Cleanup(runCore(t, c, server.Kubeconfig(), "--webhook-port=0", "--restore-grace=0s", "--machine-safety-apiserver-statuscheck-period=1s",
+	t.Cleanup(target.End)
+	t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0",
 		"--machine-safety-apiserver-statuscheck-timeout=3s", "--machine-safety-recovery-grace="+grace.String(),
 		"--machine-health-timeout="+unhealthyAfter.String()))
-	t.Cleanup(server.Answer)
-	deployment := createDeployment(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "target"))
+	t.Cleanup(target.Answer)
+	deployment := createDeployment(t, c, target.Kubeconfig())
 	g.Expect(c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
 	before := awaitMachine(t, c, "")
-	server.Hang(way)
-	server.CloseClientConnections()
+	target.Hang(way)
+	target.CloseClientConnections()
+	awaitFreeze(t, freeze.TargetAPIServerUnreachableReason)
 	notReady(t, c, before.Status.NodeRef.Name)
 	deadline := time.Now().Add(unhealthyAfter)
-	awaitFreeze(t, freeze.ControlAPIServerUnreachableReason)
 	g.Eventually(time.Now).WithTimeout(timeout).Should(BeTemporally(">", deadline))
 
 	answers := time.Now()
-	server.Answer()
-	server.CloseClientConnections() // What hung ends; a core with a lease has ended itself by then.
+	target.Answer()
+	target.CloseClientConnections() // What hung ends.
 	awaitFreeze(t, freeze.RecoveringReason)
 	g.Eventually(func(g Gomega) {
 		cluster := &clusterv1.Cluster{}
