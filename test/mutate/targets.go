@@ -168,8 +168,6 @@ var targets = []target{
 			"notice.go",
 			"record.go",
 			"status.go",
-			"store.go",
-			"store_remove.go",
 			"terminate_all.go",
 			"unprotect.go",
 		},

@@ -28,8 +28,6 @@ const (
 	keptEvent = "MachineKept"
 	// notConfiguredEvent: the cloud refuses something that the spec wants of the instance that runs.
 	notConfiguredEvent = "InstanceNotConfigured"
-	// userDataKeptEvent: user data that is stored and not needed any more cannot be removed.
-	userDataKeptEvent = "UserDataKept"
 	// failedEvent: the machine has failed permanently.
 	failedEvent = "MachineFailed"
 	// secondEvent: another live instance carries the mark of the object.
