@@ -176,7 +176,7 @@ var targets = []target{
 	{dir: "providers/driver/limit", files: []string{"bucket.go", "queue.go"}, tests: ".", slow: "^TestALimitThatIsThreeTimesTooHighSettles$"},
 	{
 		dir:   "providers/driver/orphans",
-		files: []string{"claims.go", "contest.go", "decide.go", "known.go", "launched.go", "leftovers.go", "origins.go", "record.go", "reign.go"},
+		files: []string{"claims.go", "decide.go", "known.go", "launched.go", "leftovers.go", "record.go", "store.go"},
 		tests: ".", slow: "^TestWhateverHappensNothingThatIsClaimedIsEnded$",
 	},
 	{dir: "providers/driver/shortage", files: []string{"memory.go"}, tests: "."},

@@ -226,7 +226,6 @@ func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcom
 		s.events.Normal(terminatedEvent, "Terminate", "Instance %s is gone, and so is everything that carries its mark", s.handle.ProviderID)
 	}
 	r.reached(s, stateReleased)
-	r.released(s)
 	r.forget(s.Key())
 	return outcome.Wait()
 }

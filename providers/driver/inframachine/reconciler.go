@@ -63,8 +63,8 @@ type Reconciler[M driver.Object] struct {
 	// cloud is the Driver, whose calls are limited.
 	cloud     driver.Driver[M]
 	shortages *shortage.Memory
-	// reign gives out lineages; nil if orphans are not looked for.
-	reign   *orphans.Reign
+	// marks gives out the marks of launches; nil if orphans are not looked for.
+	marks   *orphans.Store
 	backoff *backoff
 	places  *spread.Decisions
 	turns   *bulkhead.Bulkhead[driver.Scope]
