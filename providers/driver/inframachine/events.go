@@ -18,7 +18,7 @@ const (
 	launchFailedEvent = "InstanceLaunchFailed"
 	// runningEvent: the instance has been seen running for the first time.
 	runningEvent = "InstanceRunning"
-	// unmarkedEvent: the record of lineages cannot be read or written, so the instance is launched without one.
+	// unmarkedEvent: the record of the installation cannot be read or written, so the instance is launched without one.
 	unmarkedEvent = "LineageMissing"
 	// scheduledEvent: the cloud has announced to do something with the instance.
 	scheduledEvent = "InstanceEventScheduled"

@@ -30,7 +30,7 @@ const (
 	// ClusterGone means that we have marked it, and its Cluster is not here any more: moved, or removed by force.
 	ClusterGone Assessment = "ClusterGone"
 	// NoLineage means that its owner's namespace has a Cluster here, and it carries no lineage: it was launched before the upgrade, or while
-	// the record of lineages could not be written.
+	// the record of the installation could not be written.
 	NoLineage Assessment = "NoLineage"
 	// OtherInstallation means that its Cluster is here, and another installation has marked it: one whose record was lost, or one that was
 	// copied to here with the Cluster.

@@ -13,8 +13,8 @@ import (
 // maxRemarks is how many lineages are written in one scan of a scope: after an upgrade all of them are.
 const maxRemarks = 1000
 
-// remark writes the lineages of what an object here owns and was launched, or last marked, in the name of another owner: before a move,
-// before an upgrade, or after a backup that was restored since. It takes a verified mark: a claim alone takes nothing over. What cannot be
+// remark writes the lineages of what an object here owns and carries one that proves nothing: after a move, an upgrade, the restore of a
+// backup, or a launch right before a start. It takes a verified mark: a claim alone takes nothing over. What cannot be
 // written is no worse than it was, and is tried again by the next scan.
 func (c *Collector) remark(ctx context.Context, w *World, l *list) {
 	if c.Remarker == nil {
