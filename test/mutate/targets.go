@@ -159,8 +159,6 @@ var targets = []target{
 			"notice.go",
 			"record.go",
 			"status.go",
-			"store.go",
-			"store_remove.go",
 			"terminate_all.go",
 			"unprotect.go",
 		},
@@ -169,7 +167,7 @@ var targets = []target{
 	{dir: "providers/driver/limit", files: []string{"bucket.go", "queue.go"}, tests: ".", slow: "^TestALimitThatIsThreeTimesTooHighSettles$"},
 	{
 		dir:   "providers/driver/orphans",
-		files: []string{"claims.go", "contest.go", "decide.go", "known.go", "launched.go", "leftovers.go", "origins.go", "record.go", "reign.go"},
+		files: []string{"claims.go", "decide.go", "known.go", "launched.go", "leftovers.go", "record.go", "store.go"},
 		tests: ".", slow: "^TestWhateverHappensNothingThatIsClaimedIsEnded$",
 	},
 	{dir: "providers/driver/shortage", files: []string{"memory.go"}, tests: "."},

@@ -217,11 +217,8 @@ func (r *Reconciler[M]) handOver(_ context.Context, s *scope[M]) outcome.Outcome
 	return outcome.WaitFor(wait)
 }
 
-// release removes the finalizer, once nothing is stored for the object any more.
+// release removes the finalizer.
 func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcome {
-	if out := r.endStored(ctx, s); !out.Finished() {
-		return out
-	}
 	if err := s.RemoveFinalizer(ctx, Finalizer); err != nil {
 		return outcome.FromError(err)
 	}
@@ -229,7 +226,6 @@ func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcom
 		s.events.Normal(terminatedEvent, "Terminate", "Instance %s is gone, and so is everything that carries its mark", s.handle.ProviderID)
 	}
 	r.reached(s, stateReleased)
-	r.released(s)
 	r.forget(s.Key())
 	return outcome.Wait()
 }

@@ -18,7 +18,7 @@ const (
 	launchFailedEvent = "InstanceLaunchFailed"
 	// runningEvent: the instance has been seen running for the first time.
 	runningEvent = "InstanceRunning"
-	// unmarkedEvent: the record of lineages cannot be read or written, so the instance is launched without one.
+	// unmarkedEvent: the record of the installation cannot be read or written, so the instance is launched without one.
 	unmarkedEvent = "LineageMissing"
 	// scheduledEvent: the cloud has announced to do something with the instance.
 	scheduledEvent = "InstanceEventScheduled"
@@ -28,8 +28,6 @@ const (
 	keptEvent = "MachineKept"
 	// notConfiguredEvent: the cloud refuses something that the spec wants of the instance that runs.
 	notConfiguredEvent = "InstanceNotConfigured"
-	// userDataKeptEvent: user data that is stored and not needed any more cannot be removed.
-	userDataKeptEvent = "UserDataKept"
 	// failedEvent: the machine has failed permanently.
 	failedEvent = "MachineFailed"
 	// secondEvent: another live instance carries the mark of the object.

@@ -38,10 +38,6 @@ func TestInvalidHardware(t *testing.T) {
 		`{spot: null, capacityReservation: {resourceGroupARN: x}}`:                                        "spec.capacityReservation.resourceGroupARN",
 		`{spot: null, capacityReservation: {id: cr-1, resourceGroupARN: "` + reservationGroup + `"}}`:     "remove id or resourceGroupARN",
 		`{spot: null, capacityReservation: {id: cr-1, preference: open}}`:                                 "remove preference",
-		`userDataStorage: {}`:                                                                             "spec.userDataStorage",
-		`userDataStorage: {type: S3}`:                                                                     "spec.userDataStorage.type: Unsupported value",
-		`{iamInstanceProfile: null, userDataStorage: {type: SecretsManager}}`: "spec.userDataStorage: Invalid value: with userDataStorage.type SecretsManager the instance reads " +
-			"its user data by its role: set iamInstanceProfile, or type Inline",
 		`placement: {}`:                                              "spec.placement",
 		`placement: {partition: 1}`:                                  "spec.placement.partition: Invalid value: a partition is one of a placement group: set groupName",
 		`placement: {groupName: a, partition: 8}`:                    "spec.placement.partition",

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -17,31 +16,30 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// reignFixture is an API server with nothing but the record, and a process that reigns over it.
-type reignFixture struct {
+// storeFixture is an API server with nothing but the record, and a process that writes it.
+type storeFixture struct {
 	*WithT
-	t       *testing.T
-	clock   *clocktesting.FakeClock
-	api     client.WithWatch
-	faults  interceptor.Funcs
-	client  client.WithWatch
-	reign   *Reign
-	present map[types.UID]bool
+	t      *testing.T
+	clock  *clocktesting.FakeClock
+	api    client.WithWatch
+	faults interceptor.Funcs
+	client client.WithWatch
+	store  *Store
 }
 
-func newReignFixture(t *testing.T) *reignFixture {
+func newStoreFixture(t *testing.T) *storeFixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	g := NewWithT(t)
 	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	f := &reignFixture{WithT: g, t: t, clock: clocktesting.NewFakeClock(testStart), present: map[types.UID]bool{}}
+	f := &storeFixture{WithT: g, t: t, clock: clocktesting.NewFakeClock(testStart)}
 	f.api = fake.NewClientBuilder().WithScheme(scheme).Build()
 	f.process()
 	return f
 }
 
-// process starts a new process, which begins an epoch.
-func (f *reignFixture) process() {
+// process starts a new process.
+func (f *storeFixture) process() {
 	f.client = interceptor.NewClient(f.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if f.faults.Get != nil {
@@ -62,19 +60,18 @@ func (f *reignFixture) process() {
 			return c.Update(ctx, obj, opts...)
 		},
 	})
-	f.reign = NewReign(f.client, f.client, f.clock, testKey)
+	f.store = NewStore(f.client, f.client, f.clock, testKey)
 }
 
-func (f *reignFixture) begin() {
+func (f *storeFixture) begin() {
 	f.t.Helper()
-	f.Expect(f.reign.Begin(f.t.Context())).To(Succeed())
+	f.Expect(f.store.Begin(f.t.Context())).To(Succeed())
 }
 
-// mark gives a lineage to an object that is in the API server.
-func (f *reignFixture) mark(object types.UID) driver.Lineage {
+// mark returns the mark of a launch.
+func (f *storeFixture) mark() driver.Lineage {
 	f.t.Helper()
-	f.present[object] = true
-	text, err := f.reign.Mark("cluster", object, testScope)
+	text, err := f.store.Mark("cluster", testScope)
 	f.Expect(err).NotTo(HaveOccurred())
 	l, ok := driver.ParseLineage(text)
 	f.Expect(ok).To(BeTrue())
@@ -82,27 +79,20 @@ func (f *reignFixture) mark(object types.UID) driver.Lineage {
 }
 
 // scan is a checkpoint after a while.
-func (f *reignFixture) scan() (Record, error) {
+func (f *storeFixture) scan() (Record, error) {
 	f.clock.Step(15 * time.Minute)
-	record, _, err := f.reign.Checkpoint(
-		f.t.Context(),
-		f.clock.Now(),
-		func(uid types.UID) bool { return f.present[uid] },
-		[]driver.Scope{testScope},
-		nil,
-	)
-	return record, err
+	return f.store.Checkpoint(f.t.Context(), f.clock.Now(), []driver.Scope{testScope}, nil)
 }
 
 // state is what a backup has of the record; restore puts it back.
-func (f *reignFixture) state() map[string]string {
+func (f *storeFixture) state() map[string]string {
 	f.t.Helper()
 	stored := &corev1.ConfigMap{}
 	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
 	return stored.Data
 }
 
-func (f *reignFixture) restore(data map[string]string) {
+func (f *storeFixture) restore(data map[string]string) {
 	f.t.Helper()
 	stored := &corev1.ConfigMap{}
 	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
@@ -111,6 +101,5 @@ func (f *reignFixture) restore(data map[string]string) {
 }
 
 func covered(r Record, l driver.Lineage) bool {
-	e, known := r.epoch(l.Epoch)
-	return known && e.covers(l.At) && !r.clusters()[l.Cluster].unproven(l.At)
+	return l.Installation == r.Installation && r.covers(l.At)
 }
