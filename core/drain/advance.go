@@ -44,14 +44,10 @@ func (n *nodeDrain) advanceNormal(c circumstances) *plan {
 		n.moveHandovers(c)
 		c.handovers = n.handovers
 	}
-	returnsNext := n.returning.observe(n.pods, c.now)
 	current := makePlan(n.pods, n.attempts, c)
 	if n.request.Mode == Observe {
 		current.next = time.Time{}
 		return current
-	}
-	if !returnsNext.IsZero() {
-		current.at(returnsNext)
 	}
 	n.readDaemonSets(current, c.now)
 	if n.cordon.done {
@@ -63,19 +59,13 @@ func (n *nodeDrain) advanceNormal(c circumstances) *plan {
 // circumstances gathers what decisions rest on.
 func (n *nodeDrain) circumstances(now time.Time) circumstances {
 	c := circumstances{
-		now:         now,
-		unreachable: Unreachable(n.request.Node),
-		daemonSets:  n.daemonSet,
-		rules:       n.request.Rules,
-		namespaces:  n.target.namespaces.get,
-		behaviour:   n.request.Behaviour,
-		returning:   n.returning,
-	}
-	if !n.returning.since.IsZero() && n.force == nil && n.request.Mode != Observe {
-		n.target.budgets.join(n)
-	}
-	if n.target.budgets.known() {
-		c.budgeted = n.target.budgeted
+		now:            now,
+		unreachable:    Unreachable(n.request.Node),
+		daemonSets:     n.daemonSet,
+		rules:          n.request.Rules,
+		namespaces:     n.target.namespaces.get,
+		behaviour:      n.request.Behaviour,
+		returnInterval: n.drainer.options.ReturnInterval,
 	}
 	if !c.unreachable {
 		c.volumes = gatherVolumes(n.request.Node, n.target.attachments, n.target.volumes)
@@ -88,7 +78,7 @@ func (n *nodeDrain) daemonSet(pod *Pod) (exists, known bool) {
 	if n.inUse[pod.DaemonSet] {
 		return true, true
 	}
-	exists, known = n.target.daemonSets.exists(pod.DaemonSet, n.returning.arrivals[pod.UID].at, n.now())
+	exists, known = n.target.daemonSets.exists(pod.DaemonSet, pod.FirstSeen, n.now())
 	if exists {
 		n.inUse[pod.DaemonSet] = true
 	}

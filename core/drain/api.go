@@ -32,12 +32,9 @@ const (
 	// DefaultReattachTimeout is how long they may take to be attached to another Node. MCM:
 	// --machine-pv-reattach-timeout.
 	DefaultReattachTimeout = 90 * time.Second
-	// DefaultReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted
-	// again, as Cluster API and MCM retry.
+	// DefaultReturnInterval is how long a pod that has come to the cordoned Node is left alone before it is evicted, as
+	// Cluster API and MCM retry. Pods that tolerate the cordon would else come back as fast as they are evicted.
 	DefaultReturnInterval = 20 * time.Second
-	// DefaultReturnGrace is how long pods may return until the drain continues without them. kubectl drain and MCM do not
-	// wait at all for pods that come later.
-	DefaultReturnGrace = 2 * time.Minute
 	// DefaultForceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
 	DefaultForceTimeout = time.Minute
 )
@@ -65,9 +62,9 @@ type Options struct {
 	// DetachTimeout and ReattachTimeout bound how long a pod with volumes waits for those of the pod before it;
 	// DefaultDetachTimeout, DefaultReattachTimeout.
 	DetachTimeout, ReattachTimeout time.Duration
-	// ReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted, and
-	// ReturnGrace how long pods may return until the drain continues without them; DefaultReturnInterval, DefaultReturnGrace.
-	ReturnInterval, ReturnGrace time.Duration
+	// ReturnInterval is how long a pod that has come to the cordoned Node is left alone before it is evicted;
+	// DefaultReturnInterval.
+	ReturnInterval time.Duration
 	// ForceTimeout bounds a forced drain; DefaultForceTimeout.
 	ForceTimeout time.Duration
 }
@@ -89,7 +86,6 @@ func (o Options) withDefaults() Options {
 	o.DetachTimeout = cmp.Or(o.DetachTimeout, DefaultDetachTimeout)
 	o.ReattachTimeout = cmp.Or(o.ReattachTimeout, DefaultReattachTimeout)
 	o.ReturnInterval = cmp.Or(o.ReturnInterval, DefaultReturnInterval)
-	o.ReturnGrace = cmp.Or(o.ReturnGrace, DefaultReturnGrace)
 	o.ForceTimeout = cmp.Or(o.ForceTimeout, DefaultForceTimeout)
 	return o
 }

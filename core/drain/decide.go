@@ -44,10 +44,8 @@ type circumstances struct {
 	rules       *Rules
 	namespaces  namespaceLookup
 	behaviour   func(*Pod) Decision
-	// returning are the pods that come back to the cordoned Node; nil when that plays no part.
-	returning *returning
-	// budgeted reports whether a PodDisruptionBudget is about a pod; nil while that is not known.
-	budgeted func(*Pod) bool
+	// returnInterval is how long a pod that has returned is left alone.
+	returnInterval time.Duration
 	// volumes are what is attached to the Node; nil when volumes play no part.
 	volumes *nodeVolumes
 	// handovers are the volumes on their way to other Nodes.

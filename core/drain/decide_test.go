@@ -110,7 +110,6 @@ func TestTrim(t *testing.T) {
 	}
 	g.Expect(trim(pod)).To(Equal(&Pod{
 		Key: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "u", Labels: map[string]string{"l": "v"},
-		Owner:  owner{namespace: "ns", uid: "owner", name: "the controller of pod ns/a"},
 		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c", "a-scratch"}, Priority: 5,
 	}))
 

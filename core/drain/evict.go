@@ -12,7 +12,7 @@ func (n *nodeDrain) sendEvictions(due []*Pod) {
 	for _, pod := range due {
 		n.evicted.Insert(pod.UID)
 		n.send(attemptFor(n.attempts, pod.UID), func(ctx context.Context) error {
-			return n.unlessRefused(ctx, pod, n.ifGranted(pod, n.target.evict(ctx, pod, grace)))
+			return n.unlessRefused(ctx, pod, n.target.evict(ctx, pod, grace))
 		})
 	}
 }
@@ -24,16 +24,6 @@ func (n *nodeDrain) unlessRefused(ctx context.Context, pod *Pod, err error) erro
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.evicted.Delete(pod.UID)
-	}
-	return err
-}
-
-// ifGranted counts an eviction that was granted.
-func (n *nodeDrain) ifGranted(pod *Pod, err error) error {
-	if err == nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.returning.grantedOne(pod, n.now())
 	}
 	return err
 }

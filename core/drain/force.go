@@ -12,7 +12,7 @@ import (
 // VolumeAttachments of the Node are deleted only when the machine is gone, or when the request asks for it. What fails twice, or
 // is not done by the deadline, is let be.
 type force struct {
-	deadline time.Time
+	began, deadline time.Time
 	// pods and attachments are the deletions so far.
 	pods, attachments map[types.UID]*attempt
 }
@@ -29,10 +29,9 @@ func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
 	if !forces {
 		return false
 	}
-	n.returning.forcedAgain()
 	n.force = &force{
-		deadline: n.now().Add(n.drainer.options.ForceTimeout),
-		pods:     map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{},
+		began: n.now(), deadline: n.now().Add(n.drainer.options.ForceTimeout),
+		pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{},
 	}
 	return mode == Forced
 }

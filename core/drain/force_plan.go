@@ -30,8 +30,9 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 	}
 	for _, pod := range f.pods {
 		switch {
-		case c.returning.sinceForced(pod):
-			result.left = append(result.left, pod)
+		case pod.Returned && !pod.FirstSeen.Before(f.began):
+			// Each pod is deleted once; its successor would come back as well.
+			result.staying = append(result.staying, pod)
 		case stays(pod, c):
 			result.staying = append(result.staying, pod)
 		case decide(pod, c).Action == undecided:

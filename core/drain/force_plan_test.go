@@ -10,7 +10,7 @@ import (
 
 func forcing(pods ...*Pod) forced {
 	return forced{
-		force: &force{deadline: start.Add(time.Minute), pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{}},
+		force: &force{began: start, deadline: start.Add(time.Minute), pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{}},
 		pods:  podMap(pods...), listed: true, detach: true, read: true,
 	}
 }
@@ -104,11 +104,11 @@ func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
 func TestForcedPlanLeavesPods(t *testing.T) {
 	g := NewWithT(t)
 	lost, back, unread := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back"), simplePod("unread", ofSet("unread"))
+	back.Returned, back.FirstSeen = true, start
 	f := forcing(lost, back, unread)
 	c := circumstances{now: start, daemonSets: lookup, unreachable: true}
-	c.returning = &returning{arrivals: map[types.UID]arrival{back.UID: {forced: true}}}
 	p := makeForcedPlan(f, c)
 	g.Expect(podNames(p.due)).To(Equal([]string{"lost"}))
-	g.Expect(podNames(p.left)).To(Equal([]string{"back"}))
+	g.Expect(podNames(p.staying)).To(Equal([]string{"back"}))
 	g.Expect(podNames(p.undecided)).To(Equal([]string{"unread"}))
 }

@@ -44,8 +44,6 @@ func checkPlan(t *testing.T, data []byte) {
 	c := fuzzinput.From(data)
 	pods, attempts := somePods(c)
 	whole := someCircumstances(c)
-	whole.returning = someReturns(c, pods)
-	whole.budgeted = func(pod *Pod) bool { return pod.Labels["app"] == "web" }
 	partly := whole
 	if c.Yes() {
 		partly.namespaces = func(string) (labels.Set, bool) { return nil, false }
@@ -60,7 +58,7 @@ func checkPlan(t *testing.T, data []byte) {
 	}
 	for _, p := range []*plan{full, part} {
 		checkPlaces(t, p, pods)
-		if len(p.staying)+len(p.left)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
+		if len(p.staying)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
 			t.Error("Done, though pods are left that must go")
 		}
 	}
@@ -83,7 +81,7 @@ func checkPlan(t *testing.T, data []byte) {
 func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 	t.Helper()
 	seen := map[types.UID]int{}
-	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left,
+	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held,
 		p.staying} {
 		for _, pod := range place {
 			seen[pod.UID]++
@@ -108,12 +106,6 @@ func checkOrder(t *testing.T, p *plan, c circumstances) {
 			if decide(other, c).Order < d.Order {
 				t.Errorf("Pod %s goes before %s", pod.Key.Name, other.Key.Name)
 			}
-		}
-	}
-	for _, pod := range p.left {
-		if decide(pod, c).Action != Evict || !c.returning.arrivals[pod.UID].returned ||
-			pod.Labels["app"] == "web" && pod.DeletionTimestamp == nil && !pod.Finished {
-			t.Errorf("Pod %s is left", pod.Key.Name)
 		}
 	}
 	for _, pod := range p.later {
@@ -159,6 +151,7 @@ func somePods(c *fuzzinput.Choices) (map[types.UID]*Pod, map[types.UID]*attempt)
 			p.Finished = c.Below(4) == 1
 			p.DaemonSet = fuzzinput.Of[types.UID](c, "", "", "", "exists", "gone")
 			p.Priority = int32(c.Below(3))
+			p.Returned, p.FirstSeen = c.Yes(), start.Add(-time.Duration(c.Below(30))*time.Second)
 			if c.Below(4) == 1 {
 				p.DeletionTimestamp = ptr.To(start.Add(time.Duration(c.Below(5)-2) * time.Second))
 			}
@@ -175,16 +168,6 @@ func somePods(c *fuzzinput.Choices) (map[types.UID]*Pod, map[types.UID]*attempt)
 		}
 	}
 	return found, attempts
-}
-
-// someReturns has some pods come to the cordoned Node.
-func someReturns(c *fuzzinput.Choices, pods map[types.UID]*Pod) *returning {
-	r := &returning{interval: 20 * time.Second, grace: time.Minute, over: c.Yes(), arrivals: map[types.UID]arrival{}}
-	for i := range len(pods) {
-		uid := types.UID(fmt.Sprintf("uid-p%d", i))
-		r.arrivals[uid] = arrival{at: start.Add(-time.Duration(c.Below(30)) * time.Second), returned: c.Yes(), found: c.Below(4) == 1}
-	}
-	return r
 }
 
 // someCircumstances makes what a plan rests on besides, with everything known.
@@ -207,7 +190,7 @@ func someCircumstances(c *fuzzinput.Choices) circumstances {
 	}
 	rules, _ := CompileRules(all, nil, nil)
 	return circumstances{
-		now: start, unreachable: c.Yes(), rules: rules,
+		now: start, unreachable: c.Yes(), rules: rules, returnInterval: 20 * time.Second,
 		daemonSets: func(pod *Pod) (bool, bool) { return pod.DaemonSet == "exists", true },
 		namespaces: func(name string) (labels.Set, bool) { return labels.Set{"team": name}, true },
 	}

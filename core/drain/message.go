@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -30,56 +29,11 @@ func toMessage(node string, r *Result, blockers []string) string {
 	m.volumes("waiting until %s attached to another Node", r.Reattaching)
 	m.pods("one by one, because of their volumes:", r.Queued)
 	m.pods("after them:", r.Later)
+	m.pods("left alone for a moment, since they have returned to the cordoned Node:", r.Returning)
 	if len(m.parts) == 0 {
 		m.add("reading its pods")
 	}
 	return fmt.Sprintf("Draining Node %s%s: %s", node, podsLeft(r.left()), m)
-}
-
-// describe names the owners whose pods return, and what to do about it.
-func (r *returning) describe(owners []Owner) []string {
-	tolerant, bound := message{}, message{}
-	kept := false
-	for _, o := range owners {
-		if o.ToleratesCordon {
-			tolerant.add(o.Name)
-		} else {
-			bound.add(o.Name)
-		}
-		kept = kept || o.Kept
-	}
-	var parts []string
-	if names := tolerant.parts; len(names) > 0 {
-		parts = append(
-			parts,
-			fmt.Sprintf("%s the cordon and %s to the Node: remove the toleration of %s, or keep the pods off the Node by a nodeAffinity",
-				verb(names, "tolerates", "tolerate"), plural(names, "returns", "return"), corev1.TaintNodeUnschedulable),
-		)
-	}
-	if names := bound.parts; len(names) > 0 {
-		parts = append(parts, fmt.Sprintf("%s to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods",
-			verb(names, "returns", "return")))
-	}
-	if len(parts) > 0 {
-		rule := fmt.Sprintf("a replica that returns is evicted every %s at most, and the drain continues without it after %s", r.interval, r.grace)
-		if kept {
-			rule += ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
-		}
-		parts = append(parts, rule)
-	}
-	return parts
-}
-
-// verb lists names with a verb in the right number.
-func verb(names []string, one, several string) string {
-	return listed(names) + " " + plural(names, one, several)
-}
-
-func plural(names []string, one, several string) string {
-	if len(names) == 1 {
-		return one
-	}
-	return several
 }
 
 func podsLeft(pods int) string {

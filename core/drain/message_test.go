@@ -30,12 +30,12 @@ func TestMessageOfEachList(t *testing.T) {
 		blocked[i].Reason = "no right"
 	}
 	for want, r := range map[string]*Result{
-		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                  {Completing: statusOf("a")},
-		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                     {Evicting: statusOf("a", "b", "c")},
-		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":              {Evicting: statusOf("a"), Completing: statusOf("b")},
-		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                             {Blocked: blocked},
-		"Draining Node n, 1 pod left: reading its pods":                                                    {Returning: statusOf("a")},
-		"Draining Node n: waiting until PersistentVolumes 1, 2, 3 and 1 more are attached to another Node": {Reattaching: []string{"1", "2", "3", "4"}},
+		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                               {Completing: statusOf("a")},
+		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                                  {Evicting: statusOf("a", "b", "c")},
+		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":                           {Evicting: statusOf("a"), Completing: statusOf("b")},
+		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                                          {Blocked: blocked},
+		"Draining Node n, 1 pod left: left alone for a moment, since they have returned to the cordoned Node: pod ns/a": {Returning: statusOf("a")},
+		"Draining Node n: waiting until PersistentVolumes 1, 2, 3 and 1 more are attached to another Node":              {Reattaching: []string{"1", "2", "3", "4"}},
 	} {
 		g.Expect(toMessage("n", r, nil)).To(Equal(want))
 	}
@@ -60,24 +60,6 @@ func TestMessageOfEachList(t *testing.T) {
 	g.Expect(unordered).To(Equal(statusOf("a", "b", "c")), "a message stays the same while nothing changes")
 }
 
-// TestMessageAboutPodsThatReturn: the message says what to do for each kind of owners, once.
-func TestMessageAboutPodsThatReturn(t *testing.T) {
-	g := NewWithT(t)
-	r := &returning{interval: time.Minute, grace: time.Hour}
-	const rule = "a replica that returns is evicted every 1m0s at most, and the drain continues without it after 1h0m0s"
-	const kept = rule + ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
-	const remedy = ": remove the toleration of node.kubernetes.io/unschedulable, or keep the pods off the Node by a nodeAffinity"
-	const bound = " to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods"
-	g.Expect(r.describe(nil)).To(BeEmpty())
-	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}})).
-		To(Equal([]string{"a tolerates the cordon and returns to the Node" + remedy, rule}))
-	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}, {Name: "b", ToleratesCordon: true, Kept: true}})).To(
-		Equal([]string{"a, b tolerate the cordon and return to the Node" + remedy, kept}))
-	g.Expect(r.describe([]Owner{{Name: "a", Kept: true}, {Name: "b"}})).To(Equal([]string{"a, b return" + bound, kept}))
-	g.Expect(r.describe([]Owner{{Name: "a"}, {Name: "b", ToleratesCordon: true}})).To(
-		Equal([]string{"b tolerates the cordon and returns to the Node" + remedy, "a returns" + bound, rule}))
-}
-
 func TestResult(t *testing.T) {
 	g := NewWithT(t)
 	all := &Result{
@@ -89,12 +71,10 @@ func TestResult(t *testing.T) {
 		Later: statusOf(
 			"f",
 		),
-		Returning:  statusOf("g"),
-		Abandoned:  statusOf("h"),
-		LeftOwners: []Owner{{Name: "i"}, {Name: "j"}, {Name: "k"}, {Name: "l"}},
+		Returning: statusOf("g"),
+		Abandoned: statusOf("h"),
 	}
 	g.Expect(all.left()).To(Equal(7), "what was given up need not go")
-	g.Expect(all.Left()).To(Equal("i, j, k and 1 more"))
 	g.Expect(all.unsatisfiable()).To(BeFalse())
 	all.Blocked[0].Unsatisfiable = true
 	g.Expect(all.unsatisfiable()).To(BeTrue())

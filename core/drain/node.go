@@ -33,10 +33,6 @@ type nodeDrain struct {
 	// pods are the pods of the Node as last heard; listed means that the first list is complete.
 	pods   map[types.UID]*Pod
 	listed bool
-	// returning is when each pod has come to the Node, and what follows for those that came although it is cordoned.
-	returning *returning
-	// foundCordoned means that the Node was cordoned when the drain began here.
-	foundCordoned bool
 	// watched means that the pods are read.
 	watched bool
 	// podsError is why the pods cannot be read; empty while they can.
@@ -57,10 +53,6 @@ type nodeDrain struct {
 	resumed   bool
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
-	// returnNotified means that the caller has been notified of pods that return, which is done at once for the first ones.
-	returnNotified bool
-	// leftReported means that a Step has reported that the drain continues without pods that have returned.
-	leftReported bool
 	// reported is what the last Step has returned.
 	reported Result
 }
@@ -78,8 +70,6 @@ func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain
 		attempts: map[types.UID]*attempt{},
 		evicted:  sets.New[types.UID](),
 		resumed:  !request.Node.Spec.Unschedulable,
-
-		returning: newReturning(&drainer.options), foundCordoned: request.Node.Spec.Unschedulable,
 	}
 }
 
@@ -118,9 +108,6 @@ func (n *nodeDrain) step(request Request) Result {
 	n.cordon.observe(request.Node, n.now(), n.drainer.options.MinRetry)
 	n.reported = n.advance()
 	n.reported.ForcedNow = forcedNow
-	if n.reported.Done && len(n.reported.LeftOwners) > 0 && !n.leftReported {
-		n.leftReported, n.reported.LeftNow = true, true
-	}
 	stopTimer(&n.progress)
 	return n.reported
 }

@@ -13,13 +13,11 @@ func (n *nodeDrain) notifyIfChanged(now Result) {
 	switch {
 	case now.Done == n.reported.Done && now.Message == n.reported.Message && now.VolumesKnown == n.reported.VolumesKnown &&
 		now.VolumesError == n.reported.VolumesError && slices.Equal(now.Volumes, n.reported.Volumes):
-	case len(now.ReturningOwners) > 0 && !n.returnNotified,
-		now.settled(),
+	case now.settled(),
 		len(now.Blocked) > 0 && len(n.reported.Blocked) == 0,
 		n.force != nil && now.Done,
 		now.unsatisfiable() && !n.reported.unsatisfiable(),
 		now.drained() && !n.reported.drained():
-		n.returnNotified = n.returnNotified || len(now.ReturningOwners) > 0
 		stopTimer(&n.progress)
 		n.notify()
 	case n.progress == nil:

@@ -31,9 +31,8 @@ type plan struct {
 	queued    []*Pod
 	later     []*Pod
 	undecided []*Pod
-	// held are pods that have returned to the Node and are left alone for a while, left those that the drain continues
-	// without.
-	held, left []*Pod
+	// held are pods that have returned to the Node and are left alone for a while.
+	held []*Pod
 	// staying are the pods that are not waited for, because they remain on the Node until its end.
 	staying []*Pod
 	// completed counts the pods whose completion was awaited.
@@ -81,7 +80,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 	}
 	var withVolumes []*Pod
 	for _, d := range remaining {
-		state, until := c.returning.stateOf(d.pod, attempts[d.pod.UID], c)
+		until := d.pod.FirstSeen.Add(c.returnInterval)
 		switch {
 		case d.pod.DeletionTimestamp != nil:
 			result.terminating = append(result.terminating, d.pod)
@@ -92,7 +91,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 			result.later = append(result.later, d.pod)
 		case d.decision.Action == WaitCompleted:
 			result.completing = append(result.completing, d.pod)
-		case state == held:
+		case d.pod.Returned && attempts[d.pod.UID] == nil && c.now.Before(until):
 			result.held = append(result.held, d.pod)
 			result.at(until)
 		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:
@@ -125,8 +124,6 @@ func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c
 		case decision.Action == undecided:
 			p.undecided = append(p.undecided, pod)
 			first = min(first, decision.Order)
-		case decision.Action == Evict && c.returning.leaves(pod, a, c):
-			p.left = append(p.left, pod)
 		default:
 			remaining = append(remaining, decided{pod, decision})
 			first = min(first, decision.Order)
@@ -186,7 +183,7 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 
 func (p *plan) sort() {
 	for _, pods := range [][]*Pod{
-		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying,
+		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.staying,
 		p.abandoned, p.released,
 	} {
 		slices.SortFunc(pods, comparePods)

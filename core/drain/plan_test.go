@@ -3,6 +3,7 @@ package drain
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
 	}
 	for i := range waits {
 		for j := range waits {
-			p := &plan{left: one, staying: one, abandoned: one, released: one, completed: 1}
+			p := &plan{staying: one, abandoned: one, released: one, completed: 1}
 			g.Expect(p.done()).To(BeTrue())
 			waits[i](p)
 			waits[j](p)
@@ -134,6 +135,22 @@ func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
 	g.Expect(p.next).To(Equal(start.Add(time.Minute + unreachableGrace)))
 	c.now = start.Add(2 * time.Hour)
 	g.Expect(makePlan(podMap(simplePod("a", terminatingSince(start))), nil, c).done()).To(BeTrue())
+}
+
+// TestMakePlan_PodReturned_WaitsForTheInterval: a pod that has returned is left alone at first, and holds up later groups.
+func TestMakePlan_PodReturned_WaitsForTheInterval(t *testing.T) {
+	g := NewWithT(t)
+	back := simplePod("back", func(p *Pod) { p.Returned, p.FirstSeen = true, start })
+	c := circumstances{now: start, daemonSets: lookup, returnInterval: time.Minute, behaviour: func(pod *Pod) Decision {
+		return Decision{Action: Evict, Order: int32(strings.Index("back late", pod.Key.Name))}
+	}}
+	p := makePlan(podMap(back, simplePod("late")), nil, c)
+	g.Expect(podNames(p.held)).To(ConsistOf("back"))
+	g.Expect(podNames(p.later)).To(ConsistOf("late"))
+	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
+	g.Expect(podNames(makePlan(podMap(back), map[types.UID]*attempt{back.UID: {ok: true}}, c).due)).To(ConsistOf("back"), "it was evicted before")
+	c.now = start.Add(time.Minute)
+	g.Expect(podNames(makePlan(podMap(back), nil, c).due)).To(ConsistOf("back"))
 }
 
 func TestPlanOfNothingIsDone(t *testing.T) {

@@ -10,21 +10,17 @@ import (
 // report turns a plan into a Result. It is called under mu.
 func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	result := Result{
-		Done:        n.done(p),
-		Cordoned:    n.cordon.done,
-		Listed:      n.listed,
-		Evicting:    n.statuses(p.evicting),
-		Terminating: n.statuses(p.terminating),
-		Blocked:     n.statuses(p.blocked),
-		Completing:  n.statuses(p.completing),
-		Queued:      n.statuses(p.queued),
-		Later:       n.statuses(p.later),
-		Abandoned:   n.statuses(p.abandoned),
-		Returning:   n.statuses(p.held),
-		LeftOwners:  n.returning.owners(c, p.left),
-
-		ReturningOwners: n.returning.owners(c, p.due, p.evicting, p.terminating, p.blocked, p.queued, p.later, p.held),
-
+		Done:         n.done(p),
+		Cordoned:     n.cordon.done,
+		Listed:       n.listed,
+		Evicting:     n.statuses(p.evicting),
+		Terminating:  n.statuses(p.terminating),
+		Blocked:      n.statuses(p.blocked),
+		Completing:   n.statuses(p.completing),
+		Queued:       n.statuses(p.queued),
+		Later:        n.statuses(p.later),
+		Abandoned:    n.statuses(p.abandoned),
+		Returning:    n.statuses(p.held),
 		Skipped:      len(p.staying) + p.completed,
 		Evicted:      n.evictedPods(),
 		Detaching:    handover.In(n.handovers, handover.Detaching),
@@ -64,7 +60,7 @@ func (n *nodeDrain) message(p *plan, result *Result) string {
 	case n.force != nil:
 		return toForcedMessage(n.node, result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), n.detachErrors()...))
 	case n.request.Mode != Observe:
-		return toMessage(n.node, result, append(n.blockers(p), n.returning.describe(result.ReturningOwners)...))
+		return toMessage(n.node, result, n.blockers(p))
 	}
 	return ""
 }
@@ -84,9 +80,6 @@ func (n *nodeDrain) done(p *plan) bool {
 // blockers are what the whole drain waits for.
 func (n *nodeDrain) blockers(p *plan) []string {
 	var blockers []string
-	if blocker := n.target.budgets.readError(); blocker != "" && len(p.held) > 0 {
-		blockers = append(blockers, blocker)
-	}
 	if !n.cordon.done && n.cordon.reason != "" {
 		blockers = append(blockers, n.cordon.reason)
 	}

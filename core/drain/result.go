@@ -30,11 +30,6 @@ type Result struct {
 	Later []PodStatus
 	// Returning are pods that have returned to the cordoned Node and are evicted again after Options.ReturnInterval.
 	Returning []PodStatus
-	// ReturningOwners names the owners of all pods that the drain waits for and that have returned, LeftOwners those of
-	// pods that it continues without.
-	ReturningOwners, LeftOwners []Owner
-	// LeftNow means that this Step is the first one to report that the drain is done but for LeftOwners.
-	LeftNow bool
 	// Abandoned are pods that a forced drain could not delete.
 	Abandoned []PodStatus
 	// Skipped counts the pods that stay: of DaemonSets, static ones, those that are labelled so.
@@ -65,15 +60,6 @@ type Result struct {
 // left counts the pods that must go.
 func (r *Result) left() int {
 	return len(r.Evicting) + len(r.Terminating) + len(r.Blocked) + len(r.Completing) + len(r.Queued) + len(r.Later) + len(r.Returning)
-}
-
-// Left names the first of LeftOwners, and counts the others.
-func (r *Result) Left() string {
-	names := make([]string, 0, len(r.LeftOwners))
-	for _, o := range r.LeftOwners {
-		names = append(names, o.Name)
-	}
-	return listed(names)
 }
 
 // drained reports whether the pods are gone and the state of the volumes is known.

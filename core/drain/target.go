@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 
 	pkgerrors "github.com/pkg/errors"
 	appsv1 "k8s.io/api/apps/v1"
@@ -133,11 +132,6 @@ func (t *target) close() {
 	t.budgets.stop()
 	t.namespaces.stop()
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
-}
-
-// budgeted reports whether a PodDisruptionBudget is about a pod.
-func (t *target) budgeted(pod *Pod) bool {
-	return slices.ContainsFunc(t.budgets.find(pod.Key.Namespace), func(b budget) bool { return b.covers(pod, "") })
 }
 
 // cordon makes exactly this Node unschedulable, and returns the resource version that it has then.

@@ -100,7 +100,10 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.Key()))
 	}
 	s.drained.result = result
-	r.recordDrain(s, result, forced)
+	if result.ForcedNow {
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, DrainForcedEvent, "Drain",
+			"Node %s is drained by force: %s", s.node.Name, forced.cause)
+	}
 	switch {
 	case mode == drain.Observe, result.Done:
 		if result.Done && mode != drain.Observe {
@@ -119,16 +122,4 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + describeInvalid(invalid)}
 	return forced.deadline().And(outcome.Wait())
-}
-
-// recordDrain records events about pods that the drain does not wait for.
-func (r *Reconciler) recordDrain(s *scope, result drain.Result, forced forcing) {
-	if result.ForcedNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, DrainForcedEvent, "Drain",
-			"Node %s is drained by force: %s", s.node.Name, forced.cause)
-	}
-	if result.LeftNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, PodsLeftEvent, "Drain",
-			"The drain of Node %s continues without pods that return to it: %s", s.node.Name, result.Left())
-	}
 }
