@@ -34,7 +34,9 @@ func (n *nodeDrain) advance() Result {
 	default:
 		current = &plan{}
 	}
-	n.cordon.plan(current)
+	if !n.cordon.done && !n.cordon.inFlight && !n.cordon.retryAt.IsZero() {
+		current.at(n.cordon.retryAt)
+	}
 	n.wakeAt(current.next, now)
 	return n.report(current, c)
 }

@@ -66,8 +66,7 @@ func sendBare(b *testing.B, pods []*corev1.Pod) {
 	}
 	inParallel(maxStarting, len(pods), func(i int) {
 		node := pods[i].Spec.NodeName
-		_, err := t.cordon(b.Context(), node, uids[node])
-		must(err)
+		must(t.cordon(b.Context(), node, uids[node]))
 		watch, err := t.core.Pods(metav1.NamespaceAll).Watch(b.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		must(err)
 		b.Cleanup(watch.Stop)

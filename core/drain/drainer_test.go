@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var realClock = clock.RealClock{}
@@ -195,7 +194,7 @@ func TestResumesAfterARestart(t *testing.T) {
 	w.g.Expect(w.requests.count()["evict"]).To(Equal(before), "what terminates is not evicted again")
 }
 
-func TestUncordonedInBetweenIsCordonedAgain(t *testing.T) {
+func TestCordon_NodeUncordoned_IsCordonedAgain(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.step()
@@ -206,9 +205,8 @@ func TestUncordonedInBetweenIsCordonedAgain(t *testing.T) {
 	w.step()
 	w.node.Spec.Unschedulable = false
 	w.g.Expect(direct.Update(t.Context(), w.node)).To(Succeed())
-	w.step()
 	w.eventually(func(g Gomega) {
-		g.Expect(direct.Get(t.Context(), client.ObjectKeyFromObject(w.node), w.node)).To(Succeed())
+		w.step()
 		g.Expect(w.node.Spec.Unschedulable).To(BeTrue())
 	})
 	w.g.Expect(w.requests.count()["patch"]).To(Equal(2))

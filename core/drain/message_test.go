@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // statusOf is that of pods of these names.
@@ -109,18 +108,6 @@ func TestOutcomesOfAnswers(t *testing.T) {
 	several := toOutcome(apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")))
 	g.Expect(several.several).To(BeTrue())
 	g.Expect(toOutcome(apierrors.NewTooManyRequests("too busy", 0)).several).To(BeFalse())
-
-	invalid := func(path *field.Path, make func(*field.Path, any, string) *field.Error) error {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n", field.ErrorList{make(path, "x", "field is immutable")})
-	}
-	wrong := func(path *field.Path, value any, why string) *field.Error { return field.Invalid(path, value, why) }
-	forbidden := func(path *field.Path, _ any, why string) *field.Error { return field.Forbidden(path, why) }
-	uid := field.NewPath("metadata", "uid")
-	g.Expect(isOfAnotherUID(invalid(uid, wrong))).To(BeTrue())
-	g.Expect(isOfAnotherUID(invalid(field.NewPath("metadata", "name"), wrong))).To(BeFalse(), "of another field")
-	g.Expect(isOfAnotherUID(invalid(uid, forbidden))).To(BeFalse(), "it must not be set at all")
-	g.Expect(isOfAnotherUID(errors.New("metadata.uid: Invalid value"))).To(BeFalse(), "no answer")
-	g.Expect(isOfAnotherUID(nil)).To(BeFalse())
 }
 
 // TestARefusalIsRemembered with its whole message, until a success.

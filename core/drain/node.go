@@ -105,7 +105,7 @@ func (n *nodeDrain) step(request Request) Result {
 	defer n.mu.Unlock()
 	forcedNow := n.setMode(request.Mode)
 	n.request = request
-	n.cordon.observe(request.Node, n.now(), n.drainer.options.MinRetry)
+	n.cordon.observe(request.Node, n.now())
 	n.reported = n.advance()
 	n.reported.ForcedNow = forcedNow
 	stopTimer(&n.progress)

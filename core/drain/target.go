@@ -134,14 +134,12 @@ func (t *target) close() {
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
 }
 
-// cordon makes exactly this Node unschedulable, and returns the resource version that it has then.
-func (t *target) cordon(ctx context.Context, node string, uid types.UID) (version string, err error) {
+// cordon makes exactly this Node unschedulable.
+func (t *target) cordon(ctx context.Context, node string, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 	defer cancel()
-	cordoned := &corev1.Node{}
-	err = t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
-		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Into(cordoned)
-	return cordoned.ResourceVersion, err
+	return t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
+		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Error()
 }
 
 // evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat
