@@ -125,15 +125,7 @@ type Request struct {
 	// ForceDetach has a forced drain delete the VolumeAttachments of the Node after the pods, as MCM does. The machine
 	// still runs then, and may write to a volume that is attached to another Node already.
 	ForceDetach bool
-	// Began is when the drain began, which may have been in another process. It serves to find again what was
-	// under way then; zero when it is not known.
-	Began time.Time
 	// Rules are the MachineDrainRules that apply, see CompileRules. They decide about pods that no fixed rule
 	// (see the README) has decided about.
 	Rules *Rules
-	// Behaviour decides about pods that neither a fixed rule nor Rules have decided about. Nil means Evict in
-	// order 0 for all.
-	Behaviour func(*Pod) Decision
-	// GracePeriodSeconds replaces the pods' own grace period, when not nil. It has no effect on a forced drain.
-	GracePeriodSeconds *int64
 }

@@ -162,7 +162,7 @@ func TestDaemonSetPodsStayAndOrphansGo(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("orphan")) })
 	w.end("orphan")
 	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
-	w.g.Expect(w.requests.count()["get daemonsets"]).To(Equal(1))
+	w.g.Expect(w.requests.count()["watch daemonsets"]).To(Equal(1))
 }
 
 func TestPodsOfAnUnreachableNodeAreNotWaitedForForever(t *testing.T) {

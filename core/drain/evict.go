@@ -48,11 +48,11 @@ func attemptFor(attempts map[types.UID]*attempt, uid types.UID) *attempt {
 	return known
 }
 
-// grace is the grace period that pods are evicted with: the caller's; for an unreachable Node the shortest
-// that is not a forced deletion, as nothing is there to use it; else nil, for the pod's own.
+// grace is the grace period that pods are evicted with: for an unreachable Node the shortest that is not a forced deletion, as
+// nothing is there to use it; else nil, for the pod's own.
 func (n *nodeDrain) grace() *int64 {
-	if n.request.GracePeriodSeconds != nil || !Unreachable(n.request.Node) {
-		return n.request.GracePeriodSeconds
+	if !Unreachable(n.request.Node) {
+		return nil
 	}
 	seconds := int64(unreachableGrace.Seconds())
 	return &seconds

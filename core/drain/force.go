@@ -38,14 +38,13 @@ func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
 
 func (n *nodeDrain) advanceForced(c circumstances) *plan {
 	f := forced{
-		force: n.force, pods: n.pods, listed: n.listed, detach: n.request.ForceDetach,
+		force: n.force, pods: n.pods, listed: n.read(), detach: n.request.ForceDetach,
 		attachments: n.target.attachments.find(ofNode(n.node)), read: n.target.attachments.known(),
 	}
 	if n.request.Mode == Detach {
 		f.pods, f.listed, f.detach = nil, true, true
 	}
 	current := makeForcedPlan(f, c)
-	n.readDaemonSets(current, c.now)
 	n.sendDeletions(current)
 	return current
 }
@@ -60,6 +59,6 @@ func (n *nodeDrain) sendDeletions(p *plan) {
 		)
 	}
 	for _, a := range p.detach {
-		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })
+		n.send(attemptFor(n.force.attachments, a.UID), func(ctx context.Context) error { return n.target.detach(ctx, a) })
 	}
 }

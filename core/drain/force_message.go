@@ -44,12 +44,12 @@ func (n *nodeDrain) detachErrors() []string {
 
 // detachErrors has the messages of the API server, each for the first of the VolumeAttachments, which come in any order.
 func detachErrors(attachments []attachment, attempts map[types.UID]*attempt) []string {
-	slices.SortFunc(attachments, func(a, b attachment) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(attachments, func(a, b attachment) int { return strings.Compare(a.Name, b.Name) })
 	var blockers []string
 	for _, a := range attachments {
-		if known := attempts[a.uid]; known != nil && known.failures > 0 &&
+		if known := attempts[a.UID]; known != nil && known.failures > 0 &&
 			!slices.ContainsFunc(blockers, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
-			blockers = append(blockers, "cannot delete VolumeAttachment "+a.name+": "+known.reason)
+			blockers = append(blockers, "cannot delete VolumeAttachment "+a.Name+": "+known.reason)
 		}
 	}
 	return blockers[:min(len(blockers), namesInMessage)]

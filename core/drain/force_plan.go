@@ -13,7 +13,7 @@ const forcedAttempts = 2
 type forced struct {
 	*force
 	pods map[types.UID]*Pod
-	// listed is true when the pods are known.
+	// listed is true when everything has been read that decisions about pods rest on.
 	listed bool
 	// detach is true when the VolumeAttachments of the Node are deleted.
 	detach bool
@@ -28,6 +28,10 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 	if !result.over {
 		result.at(f.deadline)
 	}
+	if !f.listed {
+		result.reading = true
+		return result
+	}
 	for _, pod := range f.pods {
 		switch {
 		case pod.Returned && !pod.FirstSeen.Before(f.began):
@@ -35,24 +39,20 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 			result.staying = append(result.staying, pod)
 		case stays(pod, c):
 			result.staying = append(result.staying, pod)
-		case decide(pod, c).Action == undecided:
-			result.undecided = append(result.undecided, pod)
 		default:
 			result.placeForced(pod, f.force.pods[pod.UID], c.now)
 		}
 	}
 	result.sort()
-	if !f.listed || f.detach && !f.read {
-		result.reading = true
-	}
+	result.reading = f.detach && !f.read
 	if result.reading || !f.detach || !result.done() {
 		// The volumes come after the pods.
 		return result
 	}
 	for _, a := range f.attachments {
-		known := f.force.attachments[a.uid]
+		known := f.force.attachments[a.UID]
 		switch {
-		case !a.ending.IsZero(), known != nil && (known.ok || known.failures >= forcedAttempts):
+		case a.DeletionTimestamp != nil, known != nil && (known.ok || known.failures >= forcedAttempts):
 		case known == nil || known.due(c.now):
 			result.detach = append(result.detach, a)
 		default:

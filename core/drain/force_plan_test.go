@@ -5,6 +5,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,12 +17,17 @@ func forcing(pods ...*Pod) forced {
 	}
 }
 
+func volumeAttachment(name string) attachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+}
+
 func TestForcedPlan(t *testing.T) {
 	g := NewWithT(t)
-	c := circumstances{now: start, daemonSets: lookup, behaviour: func(*Pod) Decision { return Decision{Action: WaitCompleted, Order: 3} }}
+	c := circumstances{now: start, daemonSets: lookup, rules: &Rules{rules: []rule{{decision: Decision{WaitCompleted, 3}}}}}
 	f := forcing(simplePod("web"), simplePod("job", label("wait-completed")), simplePod("slow", terminatingSince(start.Add(time.Hour))),
 		simplePod("agent", ofSet("there")), simplePod("static", mirrored), simplePod("kept", label("skip")))
-	f.attachments = []attachment{{name: "va", uid: "va"}, {name: "ending", uid: "ending", ending: start}}
+	f.attachments = []attachment{volumeAttachment("va"), volumeAttachment("ending")}
+	f.attachments[1].DeletionTimestamp = &metav1.Time{Time: start}
 	p := makeForcedPlan(f, c)
 	g.Expect(podNames(p.due)).To(Equal([]string{"job", "slow", "web"}), "neither order nor completion nor grace periods count")
 	g.Expect(p.staying).To(HaveLen(3))
@@ -53,7 +60,7 @@ func TestForcedPlanLeavesVolumes(t *testing.T) {
 	g := NewWithT(t)
 	f := forcing(simplePod("web"))
 	f.detach, f.read = false, false
-	f.attachments = []attachment{{name: "va", uid: "va"}}
+	f.attachments = []attachment{volumeAttachment("va")}
 	f.force.pods["uid-web"] = &attempt{ok: true}
 	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
 	g.Expect(p.detach).To(BeEmpty())
@@ -69,7 +76,6 @@ func TestForcedPlanEndsInAnyCase(t *testing.T) {
 		"the pods cannot be read":    func(f *forced) { f.listed = false },
 		"the volumes cannot be read": func(f *forced) { f.read = false },
 		"no answer comes":            func(f *forced) { f.force.pods["uid-web"] = &attempt{inFlight: true} },
-		"a DaemonSet is not read":    func(f *forced) { f.pods = podMap(simplePod("a", ofSet("unread"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -86,7 +92,7 @@ func TestForcedPlanEndsInAnyCase(t *testing.T) {
 func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
 	g := NewWithT(t)
 	f := forcing()
-	f.attachments = []attachment{{name: "va", uid: "va"}}
+	f.attachments = []attachment{volumeAttachment("va")}
 	retryAt := start.Add(10 * time.Second)
 	f.force.attachments["va"] = &attempt{failures: 1, retryAt: retryAt}
 	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
@@ -99,16 +105,14 @@ func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
 	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.force.deadline))
 }
 
-// TestForcedPlanLeavesPods: those of which it is not known whether they would come back, and those that came back; but not those of a Node
-// that cannot be reached, whose kubelet will never end them.
+// TestForcedPlanLeavesPods: those that came back, but not those of a Node that cannot be reached, whose kubelet will never end them.
 func TestForcedPlanLeavesPods(t *testing.T) {
 	g := NewWithT(t)
-	lost, back, unread := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back"), simplePod("unread", ofSet("unread"))
+	lost, back := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back")
 	back.Returned, back.FirstSeen = true, start
-	f := forcing(lost, back, unread)
+	f := forcing(lost, back)
 	c := circumstances{now: start, daemonSets: lookup, unreachable: true}
 	p := makeForcedPlan(f, c)
 	g.Expect(podNames(p.due)).To(Equal([]string{"lost"}))
 	g.Expect(podNames(p.staying)).To(Equal([]string{"back"}))
-	g.Expect(podNames(p.undecided)).To(Equal([]string{"unread"}))
 }

@@ -137,12 +137,12 @@ func TestDetachErrors(t *testing.T) {
 	for _, order := range []string{"abcdefg", "gfedcba", "bdafgec"} {
 		var attachments []attachment
 		for _, name := range order {
-			attachments = append(attachments, attachment{name: string(name), uid: types.UID(name)})
+			attachments = append(attachments, volumeAttachment(string(name)))
 		}
 		g.Expect(detachErrors(attachments, attempts)).To(Equal([]string{
 			"cannot delete VolumeAttachment a: " + lost, "cannot delete VolumeAttachment c: c is protected",
 			"cannot delete VolumeAttachment d: d is protected",
 		}), order)
 	}
-	g.Expect(detachErrors([]attachment{{name: "g", uid: "g"}}, attempts)).To(BeEmpty())
+	g.Expect(detachErrors([]attachment{volumeAttachment("g")}, attempts)).To(BeEmpty())
 }

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
-
-	"millwright.dev/core/drain/handover"
 )
 
 // nodeDrain is the drain of one Node.
@@ -37,20 +35,16 @@ type nodeDrain struct {
 	watched bool
 	// podsError is why the pods cannot be read; empty while they can.
 	podsError string
-	// inUse are the DaemonSets that were found to exist; that is not asked again.
-	inUse    map[types.UID]bool
-	cordon   cordon
-	attempts map[types.UID]*attempt
+	cordon    cordon
+	attempts  map[types.UID]*attempt
 	// evicted are the pods whose eviction or deletion was sent since the drain began here, and not refused.
 	evicted sets.Set[types.UID]
 	// sender sends evictions and deletions.
 	sender sender
 	// force is the forced drain, nil while it is not.
 	force *force
-	// handovers are the volumes on their way to other Nodes. resumed is true when those have been looked for
-	// that were under way before; they are when the Node was cordoned as the drain began here.
-	handovers map[string]handover.Handover
-	resumed   bool
+	// handovers are the volumes on their way to other Nodes.
+	handovers map[string]handover
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
 	// reported is what the last Step has returned.
@@ -66,10 +60,8 @@ func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain
 		ctx: ctx, cancel: cancel,
 		request:  *request,
 		pods:     map[types.UID]*Pod{},
-		inUse:    map[types.UID]bool{},
 		attempts: map[types.UID]*attempt{},
 		evicted:  sets.New[types.UID](),
-		resumed:  !request.Node.Spec.Unschedulable,
 	}
 }
 

@@ -28,9 +28,8 @@ type plan struct {
 	blocked    []*Pod
 	completing []*Pod
 	// queued are pods with volumes that wait until those before them have handed over theirs.
-	queued    []*Pod
-	later     []*Pod
-	undecided []*Pod
+	queued []*Pod
+	later  []*Pod
 	// held are pods that have returned to the Node and are left alone for a while.
 	held []*Pod
 	// staying are the pods that are not waited for, because they remain on the Node until its end.
@@ -43,7 +42,7 @@ type plan struct {
 	// for the answer to some.
 	detach    []attachment
 	detaching bool
-	// reading means that a forced drain waits for what it has to read.
+	// reading means that something must be read before pods are decided about.
 	reading bool
 	// over means that a forced drain has run out of time.
 	over bool
@@ -54,7 +53,7 @@ type plan struct {
 // done reports whether nothing is left to wait for.
 func (p *plan) done() bool {
 	return p.over || len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+len(p.completing)+
-		len(p.queued)+len(p.later)+len(p.held)+len(p.undecided)+len(p.detach) == 0 && !p.detaching && !p.reading
+		len(p.queued)+len(p.later)+len(p.held)+len(p.detach) == 0 && !p.detaching && !p.reading
 }
 
 // at moves next forward to t, if t is earlier.
@@ -95,7 +94,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 			result.held = append(result.held, d.pod)
 			result.at(until)
 		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:
-			result.undecided = append(result.undecided, d.pod)
+			result.queued = append(result.queued, d.pod)
 		case len(own[d.pod.UID]) > 0:
 			withVolumes = append(withVolumes, d.pod)
 		default:
@@ -121,9 +120,6 @@ func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c
 			p.staying = append(p.staying, pod)
 		case decision.Action == WaitCompleted && pod.Finished:
 			p.completed++
-		case decision.Action == undecided:
-			p.undecided = append(p.undecided, pod)
-			first = min(first, decision.Order)
 		default:
 			remaining = append(remaining, decided{pod, decision})
 			first = min(first, decision.Order)
@@ -160,9 +156,9 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 		busy = busy || a != nil && (a.inFlight || a.ok)
 	}
 	for _, h := range c.handovers {
-		if h.Pending() {
+		if h.pending() {
 			busy = true
-			p.at(h.Deadline)
+			p.at(h.deadline)
 		}
 	}
 	for _, pod := range pods {
@@ -183,7 +179,7 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 
 func (p *plan) sort() {
 	for _, pods := range [][]*Pod{
-		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.staying,
+		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.held, p.staying,
 		p.abandoned, p.released,
 	} {
 		slices.SortFunc(pods, comparePods)

@@ -3,7 +3,6 @@ package drain
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	pods := podMap(simplePod("new-b"), simplePod("new-a"), simplePod("flying"), simplePod("granted"), simplePod("refused"),
 		simplePod("retried"), simplePod("refused-again"), simplePod("old-grant"), simplePod("ending", terminatingSince(start)),
 		simplePod("static", mirrored), simplePod("job", label("wait-completed")), simplePod("job-done", label("wait-completed"), finished),
-		simplePod("unknown", ofSet("unread")))
+		simplePod("agent", ofSet("there")))
 	attempts := map[types.UID]*attempt{
 		"uid-flying":        {inFlight: true},
 		"uid-granted":       {retryAt: start.Add(20 * time.Second)},
@@ -53,8 +52,7 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	g.Expect(podNames(p.blocked)).To(Equal([]string{"refused", "refused-again"}))
 	g.Expect(podNames(p.terminating)).To(Equal([]string{"ending"}))
 	g.Expect(podNames(p.completing)).To(Equal([]string{"job"}))
-	g.Expect(podNames(p.undecided)).To(Equal([]string{"unknown"}))
-	g.Expect(podNames(p.staying)).To(Equal([]string{"static"}))
+	g.Expect(podNames(p.staying)).To(Equal([]string{"agent", "static"}))
 	g.Expect(p.completed).To(Equal(1))
 	g.Expect(p.next).To(Equal(start.Add(5*time.Second)), "the earliest retry")
 	g.Expect(p.done()).To(BeFalse())
@@ -64,9 +62,7 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 // will, as with the in-memory API server of Cluster API's development provider.
 func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
 	g := NewWithT(t)
-	c := circumstances{now: start, daemonSets: lookup, behaviour: func(pod *Pod) Decision {
-		return Decision{Action: Evict, Order: int32(len(pod.Key.Name))}
-	}}
+	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{"later": {Evict, 1}})}
 	attempts := map[types.UID]*attempt{"uid-a": {ok: true, gone: true}}
 
 	p := makePlan(podMap(simplePod("a"), simplePod("later")), attempts, c)
@@ -82,7 +78,7 @@ func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
 	waits := []func(*plan){
 		func(p *plan) { p.due = one }, func(p *plan) { p.evicting = one }, func(p *plan) { p.terminating = one },
 		func(p *plan) { p.blocked = one }, func(p *plan) { p.completing = one }, func(p *plan) { p.queued = one },
-		func(p *plan) { p.later = one }, func(p *plan) { p.held = one }, func(p *plan) { p.undecided = one },
+		func(p *plan) { p.later = one }, func(p *plan) { p.held = one },
 		func(p *plan) { p.detach = make([]attachment, 1) }, func(p *plan) { p.detaching = true }, func(p *plan) { p.reading = true },
 	}
 	for i := range waits {
@@ -100,17 +96,9 @@ func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
 
 func TestPlanGoesGroupByGroup(t *testing.T) {
 	g := NewWithT(t)
-	order := func(pod *Pod) Decision {
-		switch pod.Key.Name {
-		case "first", "first-ending":
-			return Decision{Action: Evict, Order: -1}
-		case "waited":
-			return Decision{Action: WaitCompleted, Order: 2}
-		default:
-			return Decision{Action: Evict, Order: 2}
-		}
-	}
-	c := circumstances{now: start, daemonSets: lookup, behaviour: order}
+	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{
+		"first": {Evict, -1}, "first-ending": {Evict, -1}, "waited": {WaitCompleted, 2}, "second": {Evict, 2},
+	})}
 	p := makePlan(podMap(simplePod("first"), simplePod("second"), simplePod("waited")), nil, c)
 	g.Expect(podNames(p.due)).To(Equal([]string{"first"}))
 	g.Expect(podNames(p.later)).To(Equal([]string{"second", "waited"}))
@@ -141,9 +129,9 @@ func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
 func TestMakePlan_PodReturned_WaitsForTheInterval(t *testing.T) {
 	g := NewWithT(t)
 	back := simplePod("back", func(p *Pod) { p.Returned, p.FirstSeen = true, start })
-	c := circumstances{now: start, daemonSets: lookup, returnInterval: time.Minute, behaviour: func(pod *Pod) Decision {
-		return Decision{Action: Evict, Order: int32(strings.Index("back late", pod.Key.Name))}
-	}}
+	c := circumstances{
+		now: start, daemonSets: lookup, returnInterval: time.Minute, rules: rulesFor(map[string]Decision{"late": {Evict, 1}}),
+	}
 	p := makePlan(podMap(back, simplePod("late")), nil, c)
 	g.Expect(podNames(p.held)).To(ConsistOf("back"))
 	g.Expect(podNames(p.later)).To(ConsistOf("late"))

@@ -3,8 +3,6 @@ package drain
 import (
 	"slices"
 	"strings"
-
-	"millwright.dev/core/drain/handover"
 )
 
 // report turns a plan into a Result. It is called under mu.
@@ -12,7 +10,7 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	result := Result{
 		Done:         n.done(p),
 		Cordoned:     n.cordon.done,
-		Listed:       n.listed,
+		Listed:       n.read(),
 		Evicting:     n.statuses(p.evicting),
 		Terminating:  n.statuses(p.terminating),
 		Blocked:      n.statuses(p.blocked),
@@ -23,8 +21,8 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 		Returning:    n.statuses(p.held),
 		Skipped:      len(p.staying) + p.completed,
 		Evicted:      n.evictedPods(),
-		Detaching:    handover.In(n.handovers, handover.Detaching),
-		Reattaching:  handover.In(n.handovers, handover.Reattaching),
+		Detaching:    inStage(n.handovers, detaching),
+		Reattaching:  inStage(n.handovers, reattaching),
 		Age:          c.now.Sub(n.began),
 		NextDeadline: p.next,
 	}
@@ -41,7 +39,7 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	switch {
 	case c.volumes == nil:
 		result.VolumesKnown = true
-	case n.listed && c.volumes.known:
+	case result.Listed && c.volumes.known:
 		result.VolumesKnown, result.Volumes = true, c.volumes.without(p.staying)
 	}
 	result.VolumesError = strings.Join(slices.DeleteFunc(
@@ -71,9 +69,9 @@ func (n *nodeDrain) done(p *plan) bool {
 	case n.force != nil:
 		return p.done()
 	case n.request.Mode == Observe:
-		return n.listed
+		return !p.reading
 	default:
-		return n.listed && n.cordon.done && p.done()
+		return n.cordon.done && p.done()
 	}
 }
 
@@ -86,14 +84,13 @@ func (n *nodeDrain) blockers(p *plan) []string {
 	if n.podsError != "" {
 		blockers = append(blockers, "cannot read the pods of the Node: "+n.podsError)
 	}
-	if len(p.undecided) > 0 {
-		reason, _ := n.target.daemonSets.readError()
-		for _, blocker := range []string{
-			reason, n.target.namespaces.readError(), n.target.attachments.readError(), n.target.volumes.readError(),
-		} {
-			if blocker != "" {
-				blockers = append(blockers, blocker)
-			}
+	reads := []string{n.target.daemonSets.readError(), n.target.namespaces.readError()}
+	if len(p.queued) > 0 || p.reading {
+		reads = append(reads, n.target.attachments.readError(), n.target.volumes.readError())
+	}
+	for _, blocker := range reads {
+		if blocker != "" {
+			blockers = append(blockers, blocker)
 		}
 	}
 	return blockers

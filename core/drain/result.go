@@ -14,7 +14,7 @@ type Result struct {
 	Done bool
 	// Cordoned means that the Node is unschedulable as far as is known.
 	Cordoned bool
-	// Listed means that the pods are known; before, all lists are empty.
+	// Listed means that the pods are known, and what decisions about them rest on; before, all lists are empty.
 	Listed bool
 	// Evicting are pods whose eviction is due, under way, or granted while the pod does not terminate yet.
 	Evicting []PodStatus

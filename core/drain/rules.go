@@ -2,7 +2,6 @@ package drain
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,59 +134,22 @@ func selector(s *metav1.LabelSelector, at *field.Path) (labels.Selector, *field.
 
 func matches(s labels.Selector, set labels.Set) bool { return s == nil || s.Matches(set) }
 
-// namespaceLookup returns the labels of a namespace; known is false while they have not been read.
-type namespaceLookup func(name string) (set labels.Set, known bool)
-
-// decide returns the decision of the first rule that matches a pod. It is undecided when that depends on a
-// namespace that has not been read.
-func (r *Rules) decide(pod *Pod, namespaces namespaceLookup) (Decision, bool) {
-	if r == nil {
-		return Decision{}, false
-	}
-	for i := range r.rules {
-		switch matched, known := r.rules[i].matches(pod, namespaces); {
-		case matched:
-			return r.rules[i].decision, true
-		case !known:
-			return Decision{Action: undecided, Order: r.lowestOrder(i, pod, namespaces)}, true
+// decide returns the decision of the first rule that matches a pod. Pods without a rule are evicted.
+func (r *Rules) decide(pod *Pod, namespaces func(string) labels.Set) Decision {
+	if r != nil {
+		for i := range r.rules {
+			if r.rules[i].matches(pod, namespaces) {
+				return r.rules[i].decision
+			}
 		}
 	}
-	return Decision{}, false
+	return Decision{Action: Evict}
 }
 
-// lowestOrder is the lowest order that a pod may get from the rules from that index on.
-func (r *Rules) lowestOrder(from int, pod *Pod, namespaces namespaceLookup) int32 {
-	lowest := int32(math.MaxInt32)
-	for i := range r.rules[from:] {
-		candidate := &r.rules[from+i]
-		matched, known := candidate.matches(pod, namespaces)
-		if (matched || !known) && candidate.decision.Action != Skip {
-			lowest = min(lowest, candidate.decision.Order)
-		}
-		if matched {
-			return lowest
-		}
-	}
-	// None of them may match; then it is evicted without an order.
-	return min(lowest, 0)
-}
-
-func (r *rule) matches(pod *Pod, namespaces namespaceLookup) (matched, known bool) {
-	known = true
-	for _, s := range r.selectors {
-		if !matches(s.pod, pod.Labels) {
-			continue
-		}
-		if s.namespace == nil {
-			return true, true
-		}
-		set, read := namespaces(pod.Key.Namespace)
-		if read && s.namespace.Matches(set) {
-			return true, true
-		}
-		known = known && read
-	}
-	return len(r.selectors) == 0, known
+func (r *rule) matches(pod *Pod, namespaces func(string) labels.Set) bool {
+	return len(r.selectors) == 0 || slices.ContainsFunc(r.selectors, func(s podSelector) bool {
+		return matches(s.pod, pod.Labels) && (s.namespace == nil || s.namespace.Matches(namespaces(pod.Key.Namespace)))
+	})
 }
 
 // key returns namespace and name of the rule.

@@ -8,12 +8,10 @@ import (
 	"reflect"
 
 	pkgerrors "github.com/pkg/errors"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,13 +40,12 @@ type target struct {
 	storage storagev1client.StorageV1Interface
 	policy  policyv1client.PolicyV1Interface
 	meta    metadata.Interface
-	// daemonSets knows which DaemonSets exist.
-	daemonSets daemonSets
-	// The others are read while a drain needs them.
+	// These are read while a drain needs them.
 	attachments *collection[attachment]
 	volumes     *collection[persistentVolume]
 	budgets     *collection[budget]
-	namespaces  *collection[labels.Set]
+	namespaces  *collection[metadataOnly]
+	daemonSets  *collection[metadataOnly]
 	// users counts the drains that hold it, and expiry ends it when it has had none for a while; guarded by Drainer.mu.
 	users  int
 	expiry clock.Timer
@@ -81,7 +78,8 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to create a client for the target cluster")
 	}
-	t.attachments, t.volumes, t.budgets, t.namespaces = newAttachments(t), newVolumes(t), newBudgets(t), newNamespaces(t)
+	t.attachments, t.volumes, t.budgets = newAttachments(t), newVolumes(t), newBudgets(t)
+	t.namespaces, t.daemonSets = newNamespaces(t), newDaemonSets(t)
 	return t, nil
 }
 
@@ -91,6 +89,7 @@ func (t *target) leave(n *nodeDrain) {
 	t.volumes.leave(n)
 	t.budgets.leave(n)
 	t.namespaces.leave(n)
+	t.daemonSets.leave(n)
 }
 
 // sameConnection reports whether two configurations reach the same API server in the same way as the same user. Other functions
@@ -131,6 +130,7 @@ func (t *target) close() {
 	t.volumes.stop()
 	t.budgets.stop()
 	t.namespaces.stop()
+	t.daemonSets.stop()
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
 }
 
@@ -169,8 +169,8 @@ func (t *target) deletePod(ctx context.Context, pod *Pod) error {
 func (t *target) detach(ctx context.Context, a attachment) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 	defer cancel()
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.uid}}
-	return t.storage.VolumeAttachments().Delete(ctx, a.name, options)
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}}
+	return t.storage.VolumeAttachments().Delete(ctx, a.Name, options)
 }
 
 // podsOf lists and watches the pods of one Node, which the API server has indexed by Node. It reports each
@@ -188,20 +188,4 @@ func (t *target) podsOf(node string, report func(error)) *cache.ListWatch {
 			ofNode(&options)
 			return pods.Watch(ctx, options)
 		}, report)
-}
-
-// listDaemonSets reads the UIDs of all DaemonSets.
-func (t *target) listDaemonSets(ctx context.Context) (map[types.UID]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
-	defer cancel()
-	list, err := t.meta.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")).
-		List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	uids := make(map[types.UID]bool, len(list.Items))
-	for i := range list.Items {
-		uids[list.Items[i].UID] = true
-	}
-	return uids, nil
 }

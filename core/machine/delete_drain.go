@@ -92,8 +92,9 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		Rules:       rules,
 		ForceDetach: s.options.ForceDetach,
 	}
+	var began time.Time
 	if s.begun(drainStart) {
-		request.Began = s.Object.Status.Deletion.NodeDrainStartTime.Time
+		began = s.Object.Status.Deletion.NodeDrainStartTime.Time
 	}
 	result, err := r.drainer.Step(ctx, request)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	switch {
 	case mode == drain.Observe, result.Done:
 		if result.Done && mode != drain.Observe {
-			r.finishDrain(s, request.Began, result)
+			r.finishDrain(s, began, result)
 		}
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
 		// wait, and each reconcile of the Machine meanwhile would read the pods again.
@@ -116,7 +117,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		s.quiet = true
 		return outcome.WaitFor(drainSettling / 2)
 	}
-	message := result.Message + " (" + since(request.Began)
+	message := result.Message + " (" + since(began)
 	if forced.cause != "" {
 		message += "; " + forced.cause
 	}
