@@ -114,8 +114,8 @@ type Request struct {
 	Key types.NamespacedName
 	// Cluster names the target cluster. Drains with the same Cluster share connections.
 	Cluster types.NamespacedName
-	// Config reaches the target cluster. When its address or credentials differ from those of the last
-	// Step, as after a rotation of the kubeconfig, the connection is recreated. It is not modified.
+	// Config reaches the target cluster. When the pointer differs from that of the last Step, as after a rotation of the
+	// kubeconfig, the connection is recreated. It is not modified.
 	Config *rest.Config
 	// Node is the Node as last read. Its name, spec.unschedulable and Ready condition are used; a stale
 	// one does no harm.

@@ -61,7 +61,7 @@ func TestPodsWithVolumesGoOneByOne(t *testing.T) {
 		})
 	}
 	t.Run("not while one is stuck", func(t *testing.T) {
-		p := volumesPlan(nil, map[string]handover{"pv-b": {Stage: stuck, start}}, v, low)
+		p := volumesPlan(nil, map[string]handover{"pv-b": {stuck, start}}, v, low)
 		NewWithT(t).Expect(podNames(p.due)).To(Equal([]string{"low"}))
 	})
 	t.Run("one that is held up does not hold up the next", func(t *testing.T) {

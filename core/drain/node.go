@@ -68,7 +68,7 @@ func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain
 // serves reports whether the drain is the one that a request is about.
 func (n *nodeDrain) serves(request *Request) bool {
 	return n.cluster == request.Cluster && n.node == request.Node.Name && n.nodeUID == request.Node.UID &&
-		(n.watched || request.Mode == Detach) && sameConnection(n.target.source, request.Config)
+		(n.watched || request.Mode == Detach) && n.target.source == request.Config
 }
 
 // start begins to read the pods.

@@ -270,8 +270,8 @@ func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
 	w.g.Expect(w.requests.count()).To(And(HaveKeyWithValue("delete pod", 2), HaveKeyWithValue("delete volumeattachment", 2)))
 }
 
-// TestNothingOutlivesItsCluster counts what several drains of a cluster have read together, and has the cluster go.
-func TestNothingOutlivesItsCluster(t *testing.T) {
+// TestForget_LastDrainOfACluster_EndsItsWatches counts what several drains of a cluster have read together.
+func TestForget_LastDrainOfACluster_EndsItsWatches(t *testing.T) {
 	w := newWorld(t, realClock)
 	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-other"}}
 	w.create(other)
@@ -281,21 +281,11 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 		g.Expect(w.step(second).VolumesKnown).To(BeTrue())
 	})
 	w.g.Expect(w.requests.count()["watch volumeattachments"]).To(Equal(1))
-	request := w.request()
 	target := w.target()
-	w.drainer.Forget(request.Key)
-	w.drainer.ForgetCluster(request.Cluster)
-	w.g.Expect(target.attachments.known()).To(BeTrue(), "the other drain continues")
+	w.drainer.Forget(w.request().Key)
+	w.g.Expect(target.attachments.informer.IsStopped()).To(BeFalse(), "the other drain continues")
 	w.drainer.Forget(w.request(second).Key)
-	w.g.Expect(target.users).To(BeZero())
 	_, targets := w.kept()
 	w.g.Expect(targets).To(BeZero())
-
-	w.eventually(func(g Gomega) { g.Expect(w.step().VolumesKnown).To(BeTrue()) })
-	w.drainer.Forget(request.Key)
-	_, targets = w.kept()
-	w.g.Expect(targets).To(Equal(1), "kept for a while")
-	w.drainer.ForgetCluster(request.Cluster)
-	_, targets = w.kept()
-	w.g.Expect(targets).To(BeZero())
+	w.eventually(func(g Gomega) { g.Expect(target.attachments.informer.IsStopped()).To(BeTrue()) })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 
 	pkgerrors "github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -46,11 +43,8 @@ type target struct {
 	budgets     *collection[budget]
 	namespaces  *collection[metadataOnly]
 	daemonSets  *collection[metadataOnly]
-	// users counts the drains that hold it, and expiry ends it when it has had none for a while; guarded by Drainer.mu.
-	users  int
-	expiry clock.Timer
-	// expired means that it is to end with its last user.
-	expired bool
+	// users counts the drains that hold it; guarded by Drainer.mu.
+	users int
 }
 
 // newTarget makes the clients for a configuration, without sending anything.
@@ -92,40 +86,8 @@ func (t *target) leave(n *nodeDrain) {
 	t.daemonSets.leave(n)
 }
 
-// sameConnection reports whether two configurations reach the same API server in the same way as the same user. Other functions
-// in them than the proxy cannot be compared and are taken to be alike.
-func sameConnection(a, b *rest.Config) bool {
-	return a == b || a.Host == b.Host && a.APIPath == b.APIPath && proxyOf(a) == proxyOf(b) &&
-		a.Username == b.Username && a.Password == b.Password &&
-		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&
-		a.DisableCompression == b.DisableCompression &&
-		reflect.DeepEqual(a.Impersonate, b.Impersonate) &&
-		reflect.DeepEqual(a.ExecProvider, b.ExecProvider) && reflect.DeepEqual(a.AuthProvider, b.AuthProvider) &&
-		reflect.DeepEqual(a.TLSClientConfig, b.TLSClientConfig)
-}
-
-// proxyOf is the proxy-url of a kubeconfig; without one the environment of the process decides, which stays the same.
-func proxyOf(config *rest.Config) string {
-	if config.Proxy == nil {
-		return ""
-	}
-	server, _, err := rest.DefaultServerURL(config.Host, config.APIPath, schema.GroupVersion{}, true)
-	if err != nil {
-		return err.Error()
-	}
-	proxy, err := config.Proxy(&http.Request{URL: server})
-	switch {
-	case err != nil:
-		return err.Error()
-	case proxy == nil:
-		return "none"
-	}
-	return proxy.String()
-}
-
 // close ends what is read and lets go of idle connections.
 func (t *target) close() {
-	stopTimer(&t.expiry)
 	t.attachments.stop()
 	t.volumes.stop()
 	t.budgets.stop()
