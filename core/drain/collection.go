@@ -4,7 +4,9 @@ import (
 	"context"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"millwright.dev/contracts/controller/rewatch"
@@ -176,5 +178,25 @@ func (c *collection[T]) notify(affected func(*nodeDrain) bool) {
 		if affected(n) {
 			n.changed()
 		}
+	}
+}
+
+// listWatch returns a source from the methods of a client. It reports each failure, and each success with nil.
+func listWatch[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error),
+	watching func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	report func(error),
+) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			objects, err := list(ctx, options)
+			report(err)
+			return objects, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := watching(ctx, options)
+			report(err)
+			return events, err
+		},
 	}
 }
