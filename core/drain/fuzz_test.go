@@ -101,10 +101,11 @@ func checkOrder(t *testing.T, p *plan, c circumstances) {
 // checkForced checks that a forced drain deletes nothing that stays, and ends.
 func checkForced(t *testing.T, pods map[types.UID]*Pod, c circumstances) {
 	t.Helper()
-	now := forced{force: &force{deadline: start.Add(time.Minute)}, pods: pods, listed: true, read: true}
+	now := forced{force: force{deadline: start.Add(time.Minute)}, pods: pods, listed: true, read: true}
+	c.unreachable = false
 	p := makeForcedPlan(now, c)
 	for _, pod := range p.due {
-		if stays(pod, c) {
+		if decide(pod, c).Action == Skip {
 			t.Errorf("Pod %s stays, and is deleted by force", pod.Key.Name)
 		}
 	}

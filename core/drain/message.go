@@ -129,3 +129,46 @@ func keys(pods []PodStatus) []types.NamespacedName {
 	}
 	return result
 }
+
+// toForcedMessage describes the Result of a forced drain.
+func toForcedMessage(node string, r *Result, detaching bool, blockers []string) string {
+	if r.Done {
+		return ""
+	}
+	m := message{parts: slices.Clone(blockers)}
+	m.pods("deleting", r.Evicting)
+	for _, group := range byReason(r.Blocked) {
+		m.add(fmt.Sprintf("cannot delete %s: %s", names(group.pods), group.reason))
+	}
+	m.pods("given up:", r.Abandoned)
+	if detaching && r.left() == 0 {
+		m.add("deleting the VolumeAttachments of the Node")
+	}
+	if len(m.parts) == 0 {
+		m.add("reading its pods")
+	}
+	return fmt.Sprintf("Draining Node %s by force%s: %s", node, podsLeft(r.left()), m)
+}
+
+// toDetachMessage describes what is done about the volumes of a Node whose machine is gone.
+func toDetachMessage(node string, blockers []string) string {
+	text := "Deleting the VolumeAttachments of Node " + node + ", whose instance is gone"
+	if len(blockers) > 0 {
+		text += ": " + strings.Join(blockers, "; ")
+	}
+	return text
+}
+
+// detachErrors are why VolumeAttachments cannot be deleted, each error once.
+func detachErrors(attachments []attachment, attempts map[types.UID]*attempt) []string {
+	slices.SortFunc(attachments, func(a, b attachment) int { return strings.Compare(a.Name, b.Name) })
+	var blockers []string
+	reported := map[string]bool{}
+	for _, a := range attachments {
+		if known := attempts[a.UID]; known != nil && known.failures > 0 && !reported[known.reason] {
+			reported[known.reason] = true
+			blockers = append(blockers, "cannot delete VolumeAttachment "+a.Name+": "+known.reason)
+		}
+	}
+	return blockers[:min(len(blockers), namesInMessage)]
+}

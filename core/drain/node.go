@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
 
@@ -37,10 +36,12 @@ type nodeDrain struct {
 	podsError string
 	cordon    cordon
 	attempts  map[types.UID]*attempt
-	// evicted are the pods whose eviction or deletion was sent since the drain began here, and not refused.
-	evicted sets.Set[types.UID]
-	// sender sends evictions and deletions.
-	sender sender
+	// evicted counts the pods that are gone and whose eviction or deletion was sent and not refused.
+	evicted int
+	// sending is the context of evictions and deletions, of which inFlight are under way; cutOff ends them.
+	sending  context.Context
+	cutOff   context.CancelFunc
+	inFlight int
 	// force is the forced drain, nil while it is not.
 	force *force
 	// handovers are the volumes on their way to other Nodes.
@@ -53,15 +54,15 @@ type nodeDrain struct {
 
 func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain {
 	ctx, cancel := context.WithCancel(context.Background())
+	sending, cutOff := context.WithCancel(ctx)
 	return &nodeDrain{
 		drainer: drainer, target: target,
 		cluster: request.Cluster, key: request.Key,
 		node: request.Node.Name, nodeUID: request.Node.UID, began: drainer.options.Clock.Now(),
-		ctx: ctx, cancel: cancel,
+		ctx: ctx, cancel: cancel, sending: sending, cutOff: cutOff,
 		request:  *request,
 		pods:     map[types.UID]*Pod{},
 		attempts: map[types.UID]*attempt{},
-		evicted:  sets.New[types.UID](),
 	}
 }
 
@@ -85,7 +86,6 @@ func (n *nodeDrain) stop() {
 	defer n.mu.Unlock()
 	n.stopped = true
 	n.cancel()
-	n.sender.stop()
 	n.target.leave(n)
 	stopTimer(&n.wake)
 	stopTimer(&n.progress)

@@ -53,10 +53,10 @@ func (n *nodeDrain) message(p *plan, result *Result) string {
 	switch {
 	case n.request.Mode == Detach:
 		if blocker := n.target.attachments.readError(); !result.Done {
-			return toDetachMessage(n.node, slices.DeleteFunc(append(n.detachErrors(), blocker), func(s string) bool { return s == "" }))
+			return toDetachMessage(n.node, slices.DeleteFunc(append(detachErrors(n.target.attachments.find(ofNode(n.node)), n.attempts), blocker), func(s string) bool { return s == "" }))
 		}
 	case n.force != nil:
-		return toForcedMessage(n.node, result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), n.detachErrors()...))
+		return toForcedMessage(n.node, result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), detachErrors(n.target.attachments.find(ofNode(n.node)), n.attempts)...))
 	case n.request.Mode != Observe:
 		return toMessage(n.node, result, n.blockers(p))
 	}
@@ -98,14 +98,10 @@ func (n *nodeDrain) blockers(p *plan) []string {
 
 // statuses names pods, with what is known of their evictions.
 func (n *nodeDrain) statuses(pods []*Pod) []PodStatus {
-	attempts := n.attempts
-	if n.force != nil {
-		attempts = n.force.pods
-	}
 	var statuses []PodStatus
 	for _, pod := range pods {
 		status := PodStatus{Pod: pod.Key}
-		if known := attempts[pod.UID]; known != nil {
+		if known := n.attempts[pod.UID]; known != nil {
 			status.PodDisruptionBudget, status.Reason = known.budget, known.reason
 			n.explain(&status, pod, known)
 		}

@@ -102,6 +102,9 @@ func (n *nodeDrain) keep(pod *Pod) {
 
 // drop is called under mu.
 func (n *nodeDrain) drop(uid types.UID) {
+	if a := n.attempts[uid]; a != nil && (a.inFlight || a.failures == 0) {
+		n.evicted++
+	}
 	delete(n.pods, uid)
 	delete(n.attempts, uid)
 }

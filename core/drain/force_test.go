@@ -12,8 +12,8 @@ import (
 
 func forcing(pods ...*Pod) forced {
 	return forced{
-		force: &force{began: start, deadline: start.Add(time.Minute), pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{}},
-		pods:  podMap(pods...), listed: true, detach: true, read: true,
+		force: force{began: start, deadline: start.Add(time.Minute)}, attempts: map[types.UID]*attempt{},
+		pods: podMap(pods...), listed: true, detach: true, read: true,
 	}
 }
 
@@ -35,22 +35,22 @@ func TestForcedPlan(t *testing.T) {
 	g.Expect(p.done()).To(BeFalse())
 	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
 
-	f.force.pods["uid-web"] = &attempt{ok: true}
-	f.force.pods["uid-slow"] = &attempt{failures: 1, retryAt: start.Add(2 * time.Second)}
-	f.force.pods["uid-job"] = &attempt{failures: 2, retryAt: start.Add(2 * time.Second)}
+	f.attempts["uid-web"] = &attempt{ok: true}
+	f.attempts["uid-slow"] = &attempt{failures: 1, retryAt: start.Add(2 * time.Second)}
+	f.attempts["uid-job"] = &attempt{failures: 2, retryAt: start.Add(2 * time.Second)}
 	p = makeForcedPlan(f, c)
 	g.Expect(podNames(p.released)).To(Equal([]string{"web"}), "what was accepted is not waited for")
 	g.Expect(podNames(p.blocked)).To(Equal([]string{"slow"}), "there is a second attempt")
 	g.Expect(podNames(p.abandoned)).To(Equal([]string{"job"}), "and no third")
 	g.Expect(p.done()).To(BeFalse())
 
-	f.force.pods["uid-slow"] = &attempt{ok: true}
+	f.attempts["uid-slow"] = &attempt{ok: true}
 	p = makeForcedPlan(f, c)
 	g.Expect(p.detach).To(Equal(f.attachments[:1]), "what is being detached already is left alone")
-	f.force.attachments["va"] = &attempt{inFlight: true}
+	f.attempts["va"] = &attempt{inFlight: true}
 	g.Expect(makeForcedPlan(f, c).done()).To(BeFalse())
 	for _, end := range []*attempt{{ok: true}, {failures: 2}} {
-		f.force.attachments["va"] = end
+		f.attempts["va"] = end
 		g.Expect(makeForcedPlan(f, c).done()).To(BeTrue())
 	}
 }
@@ -61,7 +61,7 @@ func TestForcedPlanLeavesVolumes(t *testing.T) {
 	f := forcing(simplePod("web"))
 	f.detach, f.read = false, false
 	f.attachments = []attachment{volumeAttachment("va")}
-	f.force.pods["uid-web"] = &attempt{ok: true}
+	f.attempts["uid-web"] = &attempt{ok: true}
 	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
 	g.Expect(p.detach).To(BeEmpty())
 	g.Expect(p.done()).To(BeTrue(), "nor are they waited for here")
@@ -75,12 +75,12 @@ func TestForcedPlanEndsInAnyCase(t *testing.T) {
 	for name, change := range map[string]func(*forced){
 		"the pods cannot be read":    func(f *forced) { f.listed = false },
 		"the volumes cannot be read": func(f *forced) { f.read = false },
-		"no answer comes":            func(f *forced) { f.force.pods["uid-web"] = &attempt{inFlight: true} },
+		"no answer comes":            func(f *forced) { f.attempts["uid-web"] = &attempt{inFlight: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			f := forcing(simplePod("web"))
-			f.force.pods["uid-web"] = &attempt{ok: true}
+			f.attempts["uid-web"] = &attempt{ok: true}
 			change(&f)
 			g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).done()).To(BeFalse())
 			g.Expect(makeForcedPlan(f, circumstances{now: start.Add(time.Minute), daemonSets: lookup}).done()).To(BeTrue())
@@ -94,15 +94,15 @@ func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
 	f := forcing()
 	f.attachments = []attachment{volumeAttachment("va")}
 	retryAt := start.Add(10 * time.Second)
-	f.force.attachments["va"] = &attempt{failures: 1, retryAt: retryAt}
+	f.attempts["va"] = &attempt{failures: 1, retryAt: retryAt}
 	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
 	g.Expect(p.detach).To(BeEmpty())
 	g.Expect(p.done()).To(BeFalse())
 	g.Expect(p.next).To(Equal(retryAt))
 	p = makeForcedPlan(f, circumstances{now: retryAt, daemonSets: lookup})
 	g.Expect(p.detach).To(Equal(f.attachments))
-	f.force.attachments["va"].inFlight = true
-	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.force.deadline))
+	f.attempts["va"].inFlight = true
+	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.deadline))
 }
 
 // TestForcedPlanLeavesPods: those that came back, but not those of a Node that cannot be reached, whose kubelet will never end them.
