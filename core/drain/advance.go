@@ -85,7 +85,7 @@ func (n *nodeDrain) advanceNormal(c circumstances) *plan {
 		return current
 	}
 	if n.cordon.done {
-		n.sendEvictions(current.due)
+		n.sendEvictions(current.pods[due])
 	}
 	return current
 }

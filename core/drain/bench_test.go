@@ -98,7 +98,7 @@ func drainAll(b *testing.B, pods []*corev1.Pod) {
 		}
 		result, err := drainer.Step(b.Context(), request)
 		must(err)
-		if len(result.Terminating) > 0 {
+		if len(result.Pods[Terminating]) > 0 {
 			delete(requests, key)
 		}
 	}

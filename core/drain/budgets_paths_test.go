@@ -24,8 +24,8 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive())
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(2))
-		g.Expect(result.Blocked[0].PodDisruptionBudget).To(Equal("web"))
+		g.Expect(result.Pods[Blocked]).To(HaveLen(2))
+		g.Expect(result.Pods[Blocked][0].PodDisruptionBudget).To(Equal("web"))
 		g.Expect(result.Message).To(ContainSubstring("PodDisruptionBudget " + w.namespace + "/web forbids it"))
 		g.Expect(result.NextDeadline).To(BeTemporally(">", fake.Now()))
 	})
@@ -34,7 +34,7 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 
 	fake.Step(3 * time.Second)
 	w.eventually(func(g Gomega) { g.Expect(w.requests.count()["evict"]).To(Equal(4)) })
-	w.g.Expect(w.step().Blocked).To(HaveLen(2), "a retry does not look like progress")
+	w.g.Expect(w.step().Pods[Blocked]).To(HaveLen(2), "a retry does not look like progress")
 
 	w.allow(budget, 1)
 	w.eventually(func(g Gomega) {
@@ -43,8 +43,8 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	})
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(1))
-		g.Expect(result.Terminating).To(HaveLen(1))
+		g.Expect(result.Pods[Blocked]).To(HaveLen(1))
+		g.Expect(result.Pods[Terminating]).To(HaveLen(1))
 	})
 }
 
@@ -56,7 +56,7 @@ func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
 	budget := w.budget(0)
 	w.step()
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Blocked).To(HaveLen(2))
+		g.Expect(w.step().Pods[Blocked]).To(HaveLen(2))
 		g.Expect(w.requests.count()["watch poddisruptionbudgets"]).To(Equal(1))
 	})
 	w.allow(budget, 1)

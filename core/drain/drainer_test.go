@@ -33,9 +33,9 @@ func TestDrainsANodeWithFewRequests(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a", "b", "c")) })
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Terminating).To(HaveLen(3))
-		g.Expect(result.Evicting).To(BeEmpty())
-		g.Expect(result.Skipped).To(Equal(1))
+		g.Expect(result.Pods[Terminating]).To(HaveLen(3))
+		g.Expect(result.Pods[Evicting]).To(BeEmpty())
+		g.Expect(result.Pods[Staying]).To(HaveLen(1))
 		g.Expect(result.Message).To(ContainSubstring("waiting for termination of pods"))
 	})
 	w.g.Expect(w.node.Spec.Unschedulable).To(BeTrue())
@@ -78,8 +78,8 @@ func TestThrottlingIsHonoured(t *testing.T) {
 	w.step()
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Blocked).To(ConsistOf(HaveField("Reason", "too busy")))
-		g.Expect(result.Blocked[0].PodDisruptionBudget).To(BeEmpty())
+		g.Expect(result.Pods[Blocked]).To(ConsistOf(HaveField("Reason", "too busy")))
+		g.Expect(result.Pods[Blocked][0].PodDisruptionBudget).To(BeEmpty())
 		g.Expect(result.NextDeadline).To(Equal(fake.Now().Add(17 * time.Second)))
 	})
 	fake.Step(10 * time.Second)
@@ -188,7 +188,7 @@ func TestResumesAfterARestart(t *testing.T) {
 	before := w.requests.count()["evict"]
 	w.drainer = New(Options{})
 	t.Cleanup(w.drainer.Close)
-	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Terminating]).To(HaveLen(1)) })
 	w.end("a")
 	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
 	w.g.Expect(w.requests.count()["evict"]).To(Equal(before), "what terminates is not evicted again")
@@ -226,7 +226,7 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 		w.drainer.Forget(w.request().Key)
 	}
 	w.step()
-	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Blocked]).To(HaveLen(1)) })
 	w.drainer.Forget(w.request().Key)
 	w.drainer.Forget(types.NamespacedName{Name: "never was"})
 	drains, _ := w.kept()
@@ -241,7 +241,7 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 func TestStep_OtherConfig_MakesAnotherConnection(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "wait-completed"} })
-	w.eventually(func(g Gomega) { g.Expect(w.step().Completing).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Completing]).To(HaveLen(1)) })
 	first := w.target()
 
 	w.step()

@@ -7,21 +7,21 @@ import (
 )
 
 // sendEvictions sends evictions of pods. It is called under mu.
-func (n *nodeDrain) sendEvictions(due []*Pod) {
+func (n *nodeDrain) sendEvictions(pods []*Pod) {
 	var grace *int64
 	if Unreachable(n.request.Node) {
 		// The shortest that is not a forced deletion: nothing on the Node could use it.
 		seconds := int64(unreachableGrace.Seconds())
 		grace = &seconds
 	}
-	for _, pod := range due {
+	for _, pod := range pods {
 		n.send(pod.UID, func(ctx context.Context) error { return n.target.evict(ctx, pod, grace) })
 	}
 }
 
 // sendDeletions sends the deletions of a forced drain. It is called under mu.
 func (n *nodeDrain) sendDeletions(p *plan) {
-	for _, pod := range p.due {
+	for _, pod := range p.pods[due] {
 		n.send(pod.UID, func(ctx context.Context) error { return n.target.deletePod(ctx, pod) })
 	}
 	for _, a := range p.detach {

@@ -62,7 +62,7 @@ type forced struct {
 
 // makeForcedPlan plans what a forced drain does next. It reads, and changes nothing.
 func makeForcedPlan(f forced, c circumstances) *plan {
-	p := &plan{over: !c.now.Before(f.deadline), reading: !f.listed}
+	p := &plan{over: !c.now.Before(f.deadline), reading: !f.listed, pods: map[State][]*Pod{}}
 	if !p.over {
 		p.at(f.deadline)
 	}
@@ -75,11 +75,11 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 		switch a := f.attempts[pod.UID]; {
 		case pod.Returned && !pod.FirstSeen.Before(f.began), decide(pod, c).Action == Skip:
 			// A pod that returns is deleted once; its successor would come back as well.
-			p.staying = append(p.staying, pod)
+			p.add(Staying, pod)
 		case a != nil && a.ok:
-			p.released = append(p.released, pod)
+			p.add(released, pod)
 		case a != nil && a.failures >= forcedAttempts:
-			p.abandoned = append(p.abandoned, pod)
+			p.add(Abandoned, pod)
 		default:
 			p.place(pod, a, c.now)
 		}

@@ -29,8 +29,8 @@ func TestForcedPlan(t *testing.T) {
 	f.attachments = []attachment{volumeAttachment("va"), volumeAttachment("ending")}
 	f.attachments[1].DeletionTimestamp = &metav1.Time{Time: start}
 	p := makeForcedPlan(f, c)
-	g.Expect(podNames(p.due)).To(Equal([]string{"job", "slow", "web"}), "neither order nor completion nor grace periods count")
-	g.Expect(p.staying).To(HaveLen(3))
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"job", "slow", "web"}), "neither order nor completion nor grace periods count")
+	g.Expect(p.pods[Staying]).To(HaveLen(3))
 	g.Expect(p.detach).To(BeEmpty(), "the volumes come after the pods")
 	g.Expect(p.done()).To(BeFalse())
 	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
@@ -39,9 +39,9 @@ func TestForcedPlan(t *testing.T) {
 	f.attempts["uid-slow"] = &attempt{failures: 1, retryAt: start.Add(2 * time.Second)}
 	f.attempts["uid-job"] = &attempt{failures: 2, retryAt: start.Add(2 * time.Second)}
 	p = makeForcedPlan(f, c)
-	g.Expect(podNames(p.released)).To(Equal([]string{"web"}), "what was accepted is not waited for")
-	g.Expect(podNames(p.blocked)).To(Equal([]string{"slow"}), "there is a second attempt")
-	g.Expect(podNames(p.abandoned)).To(Equal([]string{"job"}), "and no third")
+	g.Expect(podNames(p.pods[released])).To(Equal([]string{"web"}), "what was accepted is not waited for")
+	g.Expect(podNames(p.pods[Blocked])).To(Equal([]string{"slow"}), "there is a second attempt")
+	g.Expect(podNames(p.pods[Abandoned])).To(Equal([]string{"job"}), "and no third")
 	g.Expect(p.done()).To(BeFalse())
 
 	f.attempts["uid-slow"] = &attempt{ok: true}
@@ -113,6 +113,6 @@ func TestForcedPlanLeavesPods(t *testing.T) {
 	f := forcing(lost, back)
 	c := circumstances{now: start, daemonSets: lookup, unreachable: true}
 	p := makeForcedPlan(f, c)
-	g.Expect(podNames(p.due)).To(Equal([]string{"lost"}))
-	g.Expect(podNames(p.staying)).To(Equal([]string{"back"}))
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"lost"}))
+	g.Expect(podNames(p.pods[Staying])).To(Equal([]string{"back"}))
 }

@@ -50,7 +50,7 @@ func checkPlan(t *testing.T, data []byte) {
 		t.Error("A plan has changed an attempt")
 	}
 	checkPlaces(t, p, pods)
-	if len(p.staying)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
+	if len(p.pods[Staying])+len(p.pods[Completed]) < len(pods) && p.done() && !anyGone(attempts) {
 		t.Error("Done, though pods are left that must go")
 	}
 	checkOrder(t, p, whole)
@@ -64,8 +64,8 @@ func checkPlan(t *testing.T, data []byte) {
 func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 	t.Helper()
 	seen := map[types.UID]int{}
-	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.held,
-		p.staying} {
+	for _, place := range [][]*Pod{p.pods[due], p.pods[Evicting], p.pods[Terminating], p.pods[Blocked], p.pods[Completing], p.pods[Queued], p.pods[Later], p.pods[Returning],
+		p.pods[Staying]} {
 		for _, pod := range place {
 			seen[pod.UID]++
 		}
@@ -80,18 +80,18 @@ func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 // checkOrder checks that nothing is evicted that should stay, or before its turn.
 func checkOrder(t *testing.T, p *plan, c circumstances) {
 	t.Helper()
-	for _, pod := range slices.Concat(p.due, p.evicting) {
+	for _, pod := range slices.Concat(p.pods[due], p.pods[Evicting]) {
 		d := decide(pod, c)
 		if d.Action != Evict || pod.DeletionTimestamp != nil {
 			t.Errorf("Pod %s is evicted: %v", pod.Key.Name, d)
 		}
-		for _, other := range slices.Concat(p.due, p.evicting, p.blocked, p.completing, p.queued) {
+		for _, other := range slices.Concat(p.pods[due], p.pods[Evicting], p.pods[Blocked], p.pods[Completing], p.pods[Queued]) {
 			if decide(other, c).Order < d.Order {
 				t.Errorf("Pod %s goes before %s", pod.Key.Name, other.Key.Name)
 			}
 		}
 	}
-	for _, pod := range p.later {
+	for _, pod := range p.pods[Later] {
 		if decide(pod, c).Action == Skip {
 			t.Errorf("Pod %s stays, and is waited for", pod.Key.Name)
 		}
@@ -104,7 +104,7 @@ func checkForced(t *testing.T, pods map[types.UID]*Pod, c circumstances) {
 	now := forced{force: force{deadline: start.Add(time.Minute)}, pods: pods, listed: true, read: true}
 	c.unreachable = false
 	p := makeForcedPlan(now, c)
-	for _, pod := range p.due {
+	for _, pod := range p.pods[due] {
 		if decide(pod, c).Action == Skip {
 			t.Errorf("Pod %s stays, and is deleted by force", pod.Key.Name)
 		}

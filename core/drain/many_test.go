@@ -64,7 +64,7 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 		for i := range requests {
 			result, err := w.drainer.Step(t.Context(), requests[i])
 			must(err)
-			terminating += len(result.Terminating)
+			terminating += len(result.Pods[Terminating])
 		}
 		return terminating
 	}).WithTimeout(time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(nodes))

@@ -15,25 +15,29 @@ const namesInMessage = 3
 
 // toMessage describes a Result. The times in it are left out, so that it is equal while nothing changes.
 func toMessage(node string, r *Result, blockers []string) string {
-	if r.Done {
-		return ""
-	}
 	m := message{parts: slices.Clone(blockers)}
-	m.pods("evicting", r.Evicting)
-	m.pods("waiting for termination of", r.Terminating)
-	for _, group := range byReason(r.Blocked) {
-		m.add(fmt.Sprintf("cannot evict %s: %s", names(group.pods), group.reason))
-	}
-	m.pods("waiting for completion of", r.Completing)
+	m.pods("evicting", r.Pods[Evicting])
+	m.pods("waiting for termination of", r.Pods[Terminating])
+	m.blocked("cannot evict %s: %s", r.Pods[Blocked])
+	m.pods("waiting for completion of", r.Pods[Completing])
 	m.volumes("waiting until %s detached", r.Detaching)
 	m.volumes("waiting until %s attached to another Node", r.Reattaching)
-	m.pods("one by one, because of their volumes:", r.Queued)
-	m.pods("after them:", r.Later)
-	m.pods("left alone for a moment, since they have returned to the cordoned Node:", r.Returning)
-	if len(m.parts) == 0 {
-		m.add("reading its pods")
-	}
+	m.pods("one by one, because of their volumes:", r.Pods[Queued])
+	m.pods("after them:", r.Pods[Later])
+	m.pods("left alone for a moment, since they have returned to the cordoned Node:", r.Pods[Returning])
 	return fmt.Sprintf("Draining Node %s%s: %s", node, podsLeft(r.left()), m)
+}
+
+// toForcedMessage describes the Result of a forced drain.
+func toForcedMessage(node string, r *Result, detaching bool, blockers []string) string {
+	m := message{parts: slices.Clone(blockers)}
+	m.pods("deleting", r.Pods[Evicting])
+	m.blocked("cannot delete %s: %s", r.Pods[Blocked])
+	m.pods("given up:", r.Pods[Abandoned])
+	if detaching && r.left() == 0 {
+		m.add("deleting the VolumeAttachments of the Node")
+	}
+	return fmt.Sprintf("Draining Node %s by force%s: %s", node, podsLeft(r.left()), m)
 }
 
 func podsLeft(pods int) string {
@@ -50,13 +54,24 @@ func podsLeft(pods int) string {
 // message is a message in the making.
 type message struct{ parts []string }
 
-func (m message) String() string { return strings.Join(m.parts, "; ") }
+func (m message) String() string {
+	if len(m.parts) == 0 {
+		return "reading its pods"
+	}
+	return strings.Join(m.parts, "; ")
+}
 
 func (m *message) add(part string) { m.parts = append(m.parts, part) }
 
 func (m *message) pods(what string, pods []PodStatus) {
 	if len(pods) > 0 {
-		m.add(what + " " + names(keys(pods)))
+		m.add(what + " " + names(pods))
+	}
+}
+
+func (m *message) blocked(format string, pods []PodStatus) {
+	for _, group := range byReason(pods) {
+		m.add(fmt.Sprintf(format, names(group.pods), group.reason))
 	}
 }
 
@@ -72,7 +87,7 @@ func (m *message) volumes(format string, volumes []string) {
 // blockedGroup is pods that are blocked for the same reason.
 type blockedGroup struct {
 	reason string
-	pods   []types.NamespacedName
+	pods   []PodStatus
 }
 
 // byReason groups blocked pods: by their PodDisruptionBudget where one is known, else by the message. The counts
@@ -98,16 +113,16 @@ func byReason(blocked []PodStatus) []*blockedGroup {
 			index[key] = group
 			groups = append(groups, group)
 		}
-		group.pods = append(group.pods, pod.Pod)
+		group.pods = append(group.pods, *pod)
 	}
 	return groups
 }
 
 // names lists the first pods and counts the others.
-func names(pods []types.NamespacedName) string {
+func names(pods []PodStatus) string {
 	shown := make([]string, 0, len(pods))
-	for _, pod := range pods {
-		shown = append(shown, pod.String())
+	for i := range pods {
+		shown = append(shown, pods[i].Pod.String())
 	}
 	if len(pods) > 1 {
 		return "pods " + listed(shown)
@@ -117,38 +132,6 @@ func names(pods []types.NamespacedName) string {
 
 // listed lists the first names and counts the others.
 func listed(names []string) string { return conditions.ListNames(names, namesInMessage) }
-
-func sortStatuses(pods []PodStatus) {
-	slices.SortFunc(pods, func(a, b PodStatus) int { return strings.Compare(a.Pod.String(), b.Pod.String()) })
-}
-
-func keys(pods []PodStatus) []types.NamespacedName {
-	result := make([]types.NamespacedName, 0, len(pods))
-	for i := range pods {
-		result = append(result, pods[i].Pod)
-	}
-	return result
-}
-
-// toForcedMessage describes the Result of a forced drain.
-func toForcedMessage(node string, r *Result, detaching bool, blockers []string) string {
-	if r.Done {
-		return ""
-	}
-	m := message{parts: slices.Clone(blockers)}
-	m.pods("deleting", r.Evicting)
-	for _, group := range byReason(r.Blocked) {
-		m.add(fmt.Sprintf("cannot delete %s: %s", names(group.pods), group.reason))
-	}
-	m.pods("given up:", r.Abandoned)
-	if detaching && r.left() == 0 {
-		m.add("deleting the VolumeAttachments of the Node")
-	}
-	if len(m.parts) == 0 {
-		m.add("reading its pods")
-	}
-	return fmt.Sprintf("Draining Node %s by force%s: %s", node, podsLeft(r.left()), m)
-}
 
 // toDetachMessage describes what is done about the volumes of a Node whose machine is gone.
 func toDetachMessage(node string, blockers []string) string {

@@ -29,68 +29,50 @@ func TestMessageOfEachList(t *testing.T) {
 		blocked[i].Reason = "no right"
 	}
 	for want, r := range map[string]*Result{
-		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                               {Completing: statusOf("a")},
-		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                                  {Evicting: statusOf("a", "b", "c")},
-		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":                           {Evicting: statusOf("a"), Completing: statusOf("b")},
-		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                                          {Blocked: blocked},
-		"Draining Node n, 1 pod left: left alone for a moment, since they have returned to the cordoned Node: pod ns/a": {Returning: statusOf("a")},
+		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                               {Pods: map[State][]PodStatus{Completing: statusOf("a")}},
+		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                                  {Pods: map[State][]PodStatus{Evicting: statusOf("a", "b", "c")}},
+		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":                           {Pods: map[State][]PodStatus{Evicting: statusOf("a"), Completing: statusOf("b")}},
+		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                                          {Pods: map[State][]PodStatus{Blocked: blocked}},
+		"Draining Node n, 1 pod left: left alone for a moment, since they have returned to the cordoned Node: pod ns/a": {Pods: map[State][]PodStatus{Returning: statusOf("a")}},
 		"Draining Node n: waiting until PersistentVolumes 1, 2, 3 and 1 more are attached to another Node":              {Reattaching: []string{"1", "2", "3", "4"}},
 	} {
 		g.Expect(toMessage("n", r, nil)).To(Equal(want))
 	}
 	for want, r := range map[string]*Result{
-		"": {Done: true},
 		"Draining Node n by force: reading its pods":                                     {},
-		"Draining Node n by force, 2 pods left: cannot delete pods ns/a, ns/b: no right": {Blocked: blocked},
+		"Draining Node n by force, 2 pods left: cannot delete pods ns/a, ns/b: no right": {Pods: map[State][]PodStatus{Blocked: blocked}},
 	} {
 		g.Expect(toForcedMessage("n", r, false, nil)).To(Equal(want))
 	}
-	g.Expect(toForcedMessage("n", &Result{Evicting: statusOf("a")}, true, []string{"x"})).To(
+	g.Expect(toForcedMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, true, []string{"x"})).To(
 		Equal("Draining Node n by force, 1 pod left: x; deleting pod ns/a"), "the volumes come after the pods")
 	g.Expect(toDetachMessage("n", nil)).To(Equal("Deleting the VolumeAttachments of Node n, whose instance is gone"))
 	g.Expect(toDetachMessage("n", []string{"x", "y"})).To(Equal("Deleting the VolumeAttachments of Node n, whose instance is gone: x; y"))
 
 	blockers := append(make([]string, 0, 9), "x")
-	toMessage("n", &Result{Evicting: statusOf("a")}, blockers)
-	toForcedMessage("n", &Result{Evicting: statusOf("a")}, false, blockers)
+	toMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, blockers)
+	toForcedMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, false, blockers)
 	g.Expect(blockers[:2][1]).To(BeEmpty(), "nothing is written behind the end of a list of others")
-	unordered := statusOf("b", "c", "a")
-	sortStatuses(unordered)
-	g.Expect(unordered).To(Equal(statusOf("a", "b", "c")), "a message stays the same while nothing changes")
 }
 
-func TestResult(t *testing.T) {
+func TestMilestone(t *testing.T) {
 	g := NewWithT(t)
-	all := &Result{
-		Evicting:    statusOf("a"),
-		Terminating: statusOf("b"),
-		Blocked:     statusOf("c"),
-		Completing:  statusOf("d"),
-		Queued:      statusOf("e"),
-		Later: statusOf(
-			"f",
-		),
-		Returning: statusOf("g"),
-		Abandoned: statusOf("h"),
-	}
-	g.Expect(all.left()).To(Equal(7), "what was given up need not go")
-	g.Expect(all.unsatisfiable()).To(BeFalse())
-	all.Blocked[0].Unsatisfiable = true
-	g.Expect(all.unsatisfiable()).To(BeTrue())
+	blocked, unsatisfiable := statusOf("a"), statusOf("a")
+	unsatisfiable[0].Unsatisfiable = true
 	for _, test := range []struct {
-		result           Result
-		drained, settled bool
+		result Result
+		want   milestone
 	}{
-		{Result{}, false, false},
-		{Result{Done: true}, false, false},
-		{Result{VolumesKnown: true}, false, false},
-		{Result{VolumesError: "no right"}, false, false},
-		{Result{Done: true, VolumesError: "no right"}, true, false},
-		{Result{Done: true, VolumesKnown: true}, true, true},
-		{Result{Done: true, VolumesKnown: true, Volumes: make([]Volume, 1)}, true, false},
+		{Result{}, milestone{}},
+		{Result{Done: true}, milestone{done: true}},
+		{Result{VolumesKnown: true}, milestone{}},
+		{Result{Done: true, VolumesError: "no right"}, milestone{done: true, volumesKnown: true}},
+		{Result{Done: true, VolumesKnown: true}, milestone{done: true, volumesKnown: true, detached: true}},
+		{Result{Done: true, VolumesKnown: true, Volumes: make([]Volume, 1)}, milestone{done: true, volumesKnown: true}},
+		{Result{Pods: map[State][]PodStatus{Blocked: blocked}}, milestone{blocked: true}},
+		{Result{Pods: map[State][]PodStatus{Blocked: unsatisfiable}}, milestone{blocked: true, unsatisfiable: true}},
 	} {
-		g.Expect(test.result.drained()).To(Equal(test.drained), "%+v", test.result)
-		g.Expect(test.result.settled()).To(Equal(test.settled), "%+v", test.result)
+		g.Expect(test.result.milestone()).To(Equal(test.want), "%+v", test.result)
 	}
 }
 

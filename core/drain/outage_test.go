@@ -13,7 +13,7 @@ import (
 func TestADrainContinuesSoonAfterAnOutage(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
-	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Terminating]).To(HaveLen(1)) })
 	w.requests.cut(func() {
 		w.end("a")
 		w.eventually(func(g Gomega) { g.Expect(w.step().Message).To(ContainSubstring("cannot read the pods of the Node")) })

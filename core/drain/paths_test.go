@@ -42,8 +42,8 @@ func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
 	later := newRule("b", drainBehavior, ptr.To[int32](5))
 	w.eventually(func(g Gomega) {
 		result := w.step(w.rules(wait, later))
-		g.Expect(result.Completing).To(HaveLen(1))
-		g.Expect(result.Later).To(HaveLen(1))
+		g.Expect(result.Pods[Completing]).To(HaveLen(1))
+		g.Expect(result.Pods[Later]).To(HaveLen(1))
 	})
 	w.g.Expect(w.requests.count()["watch namespaces"]).To(Equal(1))
 	w.g.Expect(w.terminating()).To(BeEmpty())
@@ -126,7 +126,7 @@ func TestVolumesAreHandedOverOneByOne(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		result := w.step()
 		g.Expect(result.Detaching).To(ConsistOf(*first.Spec.Source.PersistentVolumeName))
-		g.Expect(result.Queued).To(HaveLen(2))
+		g.Expect(result.Pods[Queued]).To(HaveLen(2))
 		g.Expect(result.Volumes).To(HaveLen(3))
 		g.Expect(result.Message).To(ContainSubstring("is detached"))
 	})
@@ -205,7 +205,7 @@ func TestForcedAtAnyMoment(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Blocked]).To(HaveLen(1)) })
 	force := func(r *Request) { r.Mode, r.ForceDetach = Forced, true }
 	w.g.Expect(w.step(force).ForcedNow).To(BeTrue())
 	w.g.Expect(w.step(force).ForcedNow).To(BeFalse())
@@ -265,7 +265,7 @@ func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
 		fake.Step(time.Second)
 		result := w.step(force)
 		g.Expect(result.Done).To(BeTrue(), result.Message)
-		g.Expect(result.Abandoned).To(HaveLen(1))
+		g.Expect(result.Pods[Abandoned]).To(HaveLen(1))
 	})
 	w.g.Expect(w.requests.count()).To(And(HaveKeyWithValue("delete pod", 2), HaveKeyWithValue("delete volumeattachment", 2)))
 }

@@ -90,7 +90,7 @@ func TestStep_ForcedAndPodsReturn_DeletesEachReplicaOnce(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		result := w.step(func(r *Request) { r.Mode = Forced })
 		g.Expect(result.Done).To(BeTrue())
-		g.Expect(result.Skipped).To(Equal(1))
+		g.Expect(result.Pods[Staying]).To(HaveLen(1))
 	})
 	w.g.Consistently(came.Load).WithTimeout(300 * time.Millisecond).Should(BeEquivalentTo(1))
 }

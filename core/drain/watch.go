@@ -21,7 +21,7 @@ func (n *nodeDrain) watch() {
 func (n *nodeDrain) readReported(err error) {
 	failure := ""
 	if err != nil {
-		failure = toOutcome(err).reason
+		failure = "cannot read the pods of the Node: " + toOutcome(err).reason
 	}
 	n.mu.Lock()
 	known := n.podsError == failure
