@@ -55,7 +55,7 @@ func podsOnNodes(b *testing.B, namespace string, n int) []*corev1.Pod {
 // sendBare sends what drains send, without any drain.
 func sendBare(b *testing.B, pods []*corev1.Pod) {
 	b.Helper()
-	t, err := newTarget(rest.CopyConfig(env.Config), new((&Options{}).withDefaults()))
+	t, err := newTarget(rest.CopyConfig(env.Config))
 	must(err)
 	defer t.close()
 	nodes := &corev1.NodeList{}

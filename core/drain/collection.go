@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"millwright.dev/contracts/controller/rewatch"
 )
 
-// collection is a trimmed copy of all objects of one kind in a target cluster. All drains of the cluster share its informer,
+// collection is a copy of all objects of one kind in a target cluster. All drains of the cluster share its informer,
 // which begins when the first of them needs it and ends with the last drain.
 type collection[T runtime.Object] struct {
 	// what names the kind in messages.
@@ -32,12 +33,11 @@ type collection[T runtime.Object] struct {
 // byKeys is the index of all collections.
 const byKeys = "keys"
 
-// newCollection prepares a collection. trim drops from an object what is not used, keys are what it can be found by.
+// newCollection prepares a collection. keys are what an object can be found by.
 func newCollection[T runtime.Object](
 	what string,
 	example T,
 	source func(report func(error)) *cache.ListWatch,
-	trim func(T),
 	keys func(T) []string,
 	affects func(n *nodeDrain, before, after T) bool,
 ) *collection[T] {
@@ -46,12 +46,7 @@ func newCollection[T runtime.Object](
 		return keys(obj.(T)), nil
 	}})
 	// Neither fails before the informer has begun.
-	_ = c.informer.SetTransform(func(obj any) (any, error) {
-		if typed, ok := obj.(T); ok {
-			trim(typed)
-		}
-		return obj, nil
-	})
+	_ = c.informer.SetTransform(ctrlcache.TransformStripManagedFields())
 	_, _ = c.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if after, ok := obj.(T); ok && !initial {

@@ -18,7 +18,7 @@ func TestCordon_NodeUncordonedTimeAndAgain_PausesBetweenPatches(t *testing.T) {
 		c.observe(&corev1.Node{}, now)
 		if !c.done && c.due(now) {
 			patches++
-			c = cordon{done: true, attempt: attempt{retryAt: now.Add(DefaultMinRetry)}}
+			c = cordon{done: true, attempt: attempt{retryAt: now.Add(2 * time.Second)}}
 		}
 	}
 	NewWithT(t).Expect(patches).To(Equal(30))

@@ -101,7 +101,7 @@ func (d *Drainer) targetLocked(request *Request) (*target, error) {
 	current := d.targets[request.Cluster]
 	if current == nil || current.source != request.Config {
 		// An older one lives on until the drains that still use it have come up and been replaced.
-		made, err := newTarget(request.Config, &d.options)
+		made, err := newTarget(request.Config)
 		if err != nil {
 			return nil, pkgerrors.Wrapf(err, "failed to connect to Cluster %s", request.Cluster)
 		}

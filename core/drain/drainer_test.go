@@ -129,7 +129,7 @@ func TestSuccessorOfAPodIsLeftAlone(t *testing.T) {
 	stale := w.pod("a")
 	w.end("a")
 	w.pod("a", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
-	target, err := newTarget(w.config, &w.drainer.options)
+	target, err := newTarget(w.config)
 	w.g.Expect(err).NotTo(HaveOccurred())
 	answer := toOutcome(target.evict(t.Context(), trim(stale), nil))
 	w.g.Expect(answer.ok).To(BeTrue(), "the pod that was meant has gone: %s", answer.reason)

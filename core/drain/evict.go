@@ -32,7 +32,7 @@ func (n *nodeDrain) sendDeletions(p *plan) {
 // send has a request about an object sent, unless as many as allowed are under way: each answer has the drain advance, and with
 // it the next one sent. It is called under mu.
 func (n *nodeDrain) send(uid types.UID, request func(context.Context) error) {
-	if n.stopped || n.inFlight >= n.drainer.options.MaxParallelEvictions {
+	if n.stopped || n.inFlight >= maxParallelEvictions {
 		return
 	}
 	n.inFlight++

@@ -27,7 +27,7 @@ func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
 	n.sending, n.cutOff = context.WithCancel(n.ctx)
 	n.inFlight, n.attempts, n.force = 0, map[types.UID]*attempt{}, nil
 	if forces {
-		n.force = &force{began: n.now(), deadline: n.now().Add(n.drainer.options.ForceTimeout)}
+		n.force = &force{began: n.now(), deadline: n.now().Add(forceTimeout)}
 	}
 	return mode == Forced
 }

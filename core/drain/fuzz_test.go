@@ -64,8 +64,7 @@ func checkPlan(t *testing.T, data []byte) {
 func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 	t.Helper()
 	seen := map[types.UID]int{}
-	for _, place := range [][]*Pod{p.pods[due], p.pods[Evicting], p.pods[Terminating], p.pods[Blocked], p.pods[Completing], p.pods[Queued], p.pods[Later], p.pods[Returning],
-		p.pods[Staying]} {
+	for _, place := range p.pods {
 		for _, pod := range place {
 			seen[pod.UID]++
 		}

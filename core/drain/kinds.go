@@ -19,14 +19,6 @@ type (
 	metadataOnly     = *metav1.PartialObjectMetadata
 )
 
-// identity is the metadata that is kept of each object.
-func identity(m metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
-		DeletionTimestamp: m.DeletionTimestamp, Labels: m.Labels,
-	}
-}
-
 func ofNode(name string) string   { return "node/" + name }
 func ofVolume(name string) string { return "volume/" + name }
 
@@ -37,9 +29,6 @@ func newAttachments(t *target) *collection[attachment] {
 	return newCollection("VolumeAttachments", &storagev1.VolumeAttachment{},
 		func(report func(error)) *cache.ListWatch {
 			return listWatch(t.storage.VolumeAttachments().List, t.storage.VolumeAttachments().Watch, report)
-		},
-		func(a attachment) {
-			a.ObjectMeta, a.Spec.Source.InlineVolumeSpec, a.Status.AttachmentMetadata = identity(a.ObjectMeta), nil, nil
 		},
 		func(a attachment) []string { return []string{ofNode(a.Spec.NodeName), ofVolume(volumeOf(a))} },
 		func(n *nodeDrain, before, after attachment) bool {
@@ -68,14 +57,6 @@ func newVolumes(t *target) *collection[persistentVolume] {
 		func(report func(error)) *cache.ListWatch {
 			return listWatch(t.core.PersistentVolumes().List, t.core.PersistentVolumes().Watch, report)
 		},
-		func(pv persistentVolume) {
-			pv.ObjectMeta, pv.Status = identity(pv.ObjectMeta), corev1.PersistentVolumeStatus{}
-			spec := corev1.PersistentVolumeSpec{ClaimRef: pv.Spec.ClaimRef}
-			if csi := pv.Spec.CSI; csi != nil {
-				spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
-			}
-			pv.Spec = spec
-		},
 		func(pv persistentVolume) []string {
 			if csi := pv.Spec.CSI; csi != nil {
 				// status.volumesAttached of a Node calls it so.
@@ -94,7 +75,6 @@ func newBudgets(t *target) *collection[budget] {
 			budgets := t.policy.PodDisruptionBudgets(metav1.NamespaceAll)
 			return listWatch(budgets.List, budgets.Watch, report)
 		},
-		func(b budget) { b.ObjectMeta, b.Status.Conditions = identity(b.ObjectMeta), nil },
 		func(b budget) []string { return []string{b.Namespace} },
 		(*nodeDrain).budgetChanged)
 }
@@ -105,7 +85,6 @@ func newMetadata(t *target, what string, resource schema.GroupVersionResource) *
 		func(report func(error)) *cache.ListWatch {
 			return listWatch(t.meta.Resource(resource).List, t.meta.Resource(resource).Watch, report)
 		},
-		func(m metadataOnly) { m.ObjectMeta = identity(m.ObjectMeta) },
 		func(m metadataOnly) []string { return []string{string(m.UID)} },
 		func(_ *nodeDrain, before, after metadataOnly) bool {
 			return before == nil || after == nil || !labels.Equals(before.Labels, after.Labels)

@@ -233,7 +233,7 @@ func TestAnEndedDrainEvictsNoMore(t *testing.T) {
 	})
 	w.eventually(func(g Gomega) {
 		w.step()
-		g.Expect(w.requests.count()["evict"]).To(Equal(DefaultMaxParallelEvictions), "so many at once")
+		g.Expect(w.requests.count()["evict"]).To(Equal(maxParallelEvictions), "so many at once")
 	})
 	w.step(func(r *Request) { r.Mode = Observe })
 	w.requests.setAnswer(nil)

@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -31,10 +30,8 @@ type podSelector struct{ pod, namespace labels.Selector }
 type InvalidRule struct {
 	// Rule is the MachineDrainRule.
 	Rule *clusterv1.MachineDrainRule
-	// Field is the path of the field that is wrong.
-	Field string
-	// Message is what is wrong with it.
-	Message string
+	// Err names the field that is wrong, and what is wrong with it.
+	Err *field.Error
 }
 
 // CompileRules chooses from all MachineDrainRules of a Machine's namespace those that apply to a Machine with
@@ -61,7 +58,7 @@ func CompileRules(all []clusterv1.MachineDrainRule, machine, cluster map[string]
 			compiled, err = compile(r)
 		}
 		if err != nil {
-			invalid = append(invalid, InvalidRule{Rule: r, Field: err.Field, Message: err.ErrorBody()})
+			invalid = append(invalid, InvalidRule{Rule: r, Err: err})
 			continue
 		}
 		result.rules = append(result.rules, compiled)
@@ -152,12 +149,7 @@ func (r *rule) matches(pod *Pod, namespaces func(string) labels.Set) bool {
 	})
 }
 
-// key returns namespace and name of the rule.
-func (i *InvalidRule) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: i.Rule.Namespace, Name: i.Rule.Name}
-}
-
 // String names the rule and the field, and what is wrong.
 func (i *InvalidRule) String() string {
-	return "MachineDrainRule " + i.key().String() + " is invalid and has no effect: " + i.Field + ": " + i.Message
+	return "MachineDrainRule " + i.Rule.Namespace + "/" + i.Rule.Name + " is invalid and has no effect: " + i.Err.Error()
 }

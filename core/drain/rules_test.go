@@ -145,7 +145,7 @@ func TestAnInvalidRuleAffectsOnlyItself(t *testing.T) {
 			valid := newRule("b", waitBehavior, nil)
 			rules, invalid := CompileRules([]clusterv1.MachineDrainRule{test.rule, valid}, nil, nil)
 			g.Expect(invalid).To(HaveLen(1))
-			g.Expect(invalid[0].Field).To(Equal(test.field))
+			g.Expect(invalid[0].Err.Field).To(Equal(test.field))
 			g.Expect(invalid[0].String()).To(HavePrefix("MachineDrainRule machines/a is invalid and has no effect: " + test.field + ": "))
 			g.Expect(rules.decide(appPod("web"), namespaceLabels)).To(Equal(Decision{Action: WaitCompleted}), "the other rule counts")
 		})

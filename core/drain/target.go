@@ -48,12 +48,12 @@ type target struct {
 }
 
 // newTarget makes the clients for a configuration, without sending anything.
-func newTarget(source *rest.Config, options *Options) (*target, error) {
+func newTarget(source *rest.Config) (*target, error) {
 	config := rest.CopyConfig(source)
 	// A timeout of the whole client would cut watches; each other request has its own.
 	config.Timeout = 0
 	config.Wrap(newPace)
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to create an HTTP client for the target cluster")
@@ -98,7 +98,7 @@ func (t *target) close() {
 
 // cordon makes exactly this Node unschedulable.
 func (t *target) cordon(ctx context.Context, node string, uid types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
 		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Error()
@@ -107,7 +107,7 @@ func (t *target) cordon(ctx context.Context, node string, uid types.UID) error {
 // evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat
 // the request by itself where the server asks to retry later: that would hold the place of other pods.
 func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return t.core.RESTClient().Post().Namespace(pod.Key.Namespace).Resource("pods").Name(pod.Key.Name).
 		SubResource("eviction").Body(&policyv1.Eviction{
@@ -121,7 +121,7 @@ func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error
 
 // deletePod deletes exactly this pod, without grace period.
 func (t *target) deletePod(ctx context.Context, pod *Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	return t.core.Pods(pod.Key.Namespace).Delete(ctx, pod.Key.Name, options)
@@ -129,7 +129,7 @@ func (t *target) deletePod(ctx context.Context, pod *Pod) error {
 
 // detach deletes a VolumeAttachment, upon which the volume is detached.
 func (t *target) detach(ctx context.Context, a attachment) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}}
 	return t.storage.VolumeAttachments().Delete(ctx, a.Name, options)
