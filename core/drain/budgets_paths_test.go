@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
+func TestStep_BudgetRefuses_IsBlockedUntilItAllows(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")
@@ -48,8 +48,8 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	})
 }
 
-// TestABudgetThatAllowsEvictionIsNoticedByEvent stops the clock, so that no retry by time can be what does it.
-func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
+// TestBudgetChanged_AllowsEviction_RetriesAtOnce stops the clock, so that no retry by time can be what does it.
+func TestBudgetChanged_AllowsEviction_RetriesAtOnce(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(time.Now()))
 	w.pod("a")
 	w.pod("b")
@@ -66,7 +66,7 @@ func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
 	w.g.Expect(w.requests.count()["evict"]).To(BeNumerically("<=", 6), "only what is allowed is tried")
 }
 
-func TestBudgetsThatCannotBeSatisfiedAreNamed(t *testing.T) {
+func TestExplain_BudgetCannotBeSatisfied_IsNamed(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.drainer = New(Options{ProgressInterval: time.Hour, Notify: func(key types.NamespacedName) { w.notified <- key }})

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUnsatisfiableBudget: a budget that allows nothing is reported only when waiting cannot change that.
-func TestUnsatisfiableBudget(t *testing.T) {
+// TestUnsatisfiable: a budget that allows nothing is reported only when waiting cannot change that.
+func TestUnsatisfiable(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*policyv1.PodDisruptionBudget)
 		want   bool

@@ -21,7 +21,7 @@ import (
 
 var realClock = clock.RealClock{}
 
-func TestDrainsANodeWithFewRequests(t *testing.T) {
+func TestStep_OrdinaryPods_AreDrainedWithFewRequests(t *testing.T) {
 	w := newWorld(t, realClock)
 	for _, name := range []string{"a", "b", "c"} {
 		w.pod(name)
@@ -53,7 +53,7 @@ func TestDrainsANodeWithFewRequests(t *testing.T) {
 		To(Equal(map[string]int{"patch": 1, "watch pods": 1, "watch volumeattachments": 1, "evict": 3}), "streamed lists and watches")
 }
 
-func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
+func TestStep_NodeCordonedAndEmpty_WritesNothing(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.node.Spec.Unschedulable = true
 	w.g.Expect(direct.Update(t.Context(), w.node)).To(Succeed())
@@ -61,7 +61,7 @@ func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
 	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch pods": 1, "watch volumeattachments": 1}))
 }
 
-func TestThrottlingIsHonoured(t *testing.T) {
+func TestStep_EvictionThrottled_WaitsAsAsked(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")
@@ -89,7 +89,7 @@ func TestThrottlingIsHonoured(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
 }
 
-func TestNothingIsEvictedBeforeTheCordon(t *testing.T) {
+func TestStep_CordonRefused_EvictsNothing(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")
@@ -115,7 +115,7 @@ func TestNothingIsEvictedBeforeTheCordon(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
 }
 
-func TestNewPodsAreEvictedToo(t *testing.T) {
+func TestStep_PodComesLater_IsEvicted(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.step()
@@ -124,7 +124,7 @@ func TestNewPodsAreEvictedToo(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a", "late")) })
 }
 
-func TestSuccessorOfAPodIsLeftAlone(t *testing.T) {
+func TestEvict_SuccessorOfThePod_IsLeftAlone(t *testing.T) {
 	w := newWorld(t, realClock)
 	stale := w.pod("a")
 	w.end("a")
@@ -136,7 +136,7 @@ func TestSuccessorOfAPodIsLeftAlone(t *testing.T) {
 	w.g.Expect(w.terminating()).To(BeEmpty())
 }
 
-func TestDaemonSetPodsStayAndOrphansGo(t *testing.T) {
+func TestStep_PodsOfDaemonSets_StayUnlessOrphaned(t *testing.T) {
 	w := newWorld(t, realClock)
 	set := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "agent"},
@@ -165,7 +165,7 @@ func TestDaemonSetPodsStayAndOrphansGo(t *testing.T) {
 	w.g.Expect(w.requests.count()["watch daemonsets"]).To(Equal(1))
 }
 
-func TestPodsOfAnUnreachableNodeAreNotWaitedForForever(t *testing.T) {
+func TestStep_NodeUnreachable_EndsWithoutItsPods(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 	w.g.Expect(direct.Status().Update(t.Context(), w.node)).To(Succeed())
@@ -176,7 +176,7 @@ func TestPodsOfAnUnreachableNodeAreNotWaitedForForever(t *testing.T) {
 	w.g.Expect(w.terminating()).To(ConsistOf("a"), "its kubelet cannot end it")
 }
 
-func TestResumesAfterARestart(t *testing.T) {
+func TestStep_AfterARestart_Resumes(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.step()
@@ -212,7 +212,7 @@ func TestCordon_NodeUncordoned_IsCordonedAgain(t *testing.T) {
 	w.g.Expect(w.requests.count()["patch"]).To(Equal(2))
 }
 
-func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
+func TestForget_LeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.budget(0)
@@ -251,7 +251,7 @@ func TestStep_OtherConfig_MakesAnotherConnection(t *testing.T) {
 	w.g.Expect(w.target()).NotTo(BeIdenticalTo(first))
 }
 
-func TestStepRefusesWhatItCannotDrain(t *testing.T) {
+func TestStep_EmptyRequest_Fails(t *testing.T) {
 	g := NewWithT(t)
 	drainer := New(Options{})
 	defer drainer.Close()

@@ -21,7 +21,7 @@ func volumeAttachment(name string) attachment {
 	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-func TestForcedPlan(t *testing.T) {
+func TestMakeForcedPlan(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, daemonSets: lookup, rules: &Rules{rules: []rule{{decision: Decision{WaitCompleted, 3}}}}}
 	f := forcing(simplePod("web"), simplePod("job", label("wait-completed")), simplePod("slow", terminatingSince(start.Add(time.Hour))),
@@ -55,8 +55,8 @@ func TestForcedPlan(t *testing.T) {
 	}
 }
 
-// TestForcedPlanLeavesVolumes: the machine still runs, and may write to them.
-func TestForcedPlanLeavesVolumes(t *testing.T) {
+// TestMakeForcedPlan_WithoutDetach_LeavesVolumes: the machine still runs, and may write to them.
+func TestMakeForcedPlan_WithoutDetach_LeavesVolumes(t *testing.T) {
 	g := NewWithT(t)
 	f := forcing(simplePod("web"))
 	f.detach, f.read = false, false
@@ -71,7 +71,7 @@ func TestForcedPlanLeavesVolumes(t *testing.T) {
 	g.Expect(p.next).To(BeZero(), "a deadline that has passed wakes nothing")
 }
 
-func TestForcedPlanEndsInAnyCase(t *testing.T) {
+func TestMakeForcedPlan_AfterTheDeadline_IsDone(t *testing.T) {
 	for name, change := range map[string]func(*forced){
 		"the pods cannot be read":    func(f *forced) { f.listed = false },
 		"the volumes cannot be read": func(f *forced) { f.read = false },
@@ -88,8 +88,8 @@ func TestForcedPlanEndsInAnyCase(t *testing.T) {
 	}
 }
 
-// TestForcedPlanWaitsForTheNextAttempt to detach a volume, and for an answer without a time.
-func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
+// TestMakeForcedPlan_DetachFailed_WaitsForTheNextAttempt to detach a volume, and for an answer without a time.
+func TestMakeForcedPlan_DetachFailed_WaitsForTheNextAttempt(t *testing.T) {
 	g := NewWithT(t)
 	f := forcing()
 	f.attachments = []attachment{volumeAttachment("va")}
@@ -105,8 +105,8 @@ func TestForcedPlanWaitsForTheNextAttempt(t *testing.T) {
 	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.deadline))
 }
 
-// TestForcedPlanLeavesPods: those that came back, but not those of a Node that cannot be reached, whose kubelet will never end them.
-func TestForcedPlanLeavesPods(t *testing.T) {
+// TestMakeForcedPlan_PodsReturned_AreLeft: those that came back, but not those of a Node that cannot be reached, whose kubelet will never end them.
+func TestMakeForcedPlan_PodsReturned_AreLeft(t *testing.T) {
 	g := NewWithT(t)
 	lost, back := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back")
 	back.Returned, back.FirstSeen = true, start

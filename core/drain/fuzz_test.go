@@ -16,17 +16,17 @@ import (
 	"millwright.dev/test/fuzzinput"
 )
 
-// FuzzPlan: whatever pods, rules and attempts there are, each pod is in one place, nothing goes out of turn, and a plan changes
+// FuzzMakePlan: whatever pods, rules and attempts there are, each pod is in one place, nothing goes out of turn, and a plan changes
 // nothing.
-func FuzzPlan(f *testing.F) {
+func FuzzMakePlan(f *testing.F) {
 	for _, seed := range [][]byte{nil, {3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {5, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}} {
 		f.Add(seed)
 	}
 	f.Fuzz(checkPlan)
 }
 
-// TestPlansOfAllKinds makes plans from bytes drawn at random, always the same ones.
-func TestPlansOfAllKinds(t *testing.T) {
+// TestMakePlan_RandomInput makes plans from bytes drawn at random, always the same ones.
+func TestMakePlan_RandomInput(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 20000 {
 		data := make([]byte, 200)

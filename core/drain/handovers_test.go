@@ -27,7 +27,7 @@ func volumesPlan(attempts map[types.UID]*attempt, handovers map[string]handover,
 	return makePlan(podMap(pods...), attempts, circumstances{now: start, daemonSets: lookup, volumes: v, handovers: handovers})
 }
 
-func TestPodsWithVolumesGoOneByOne(t *testing.T) {
+func TestMakePlan_PodsWithVolumes_GoOneByOne(t *testing.T) {
 	low, high, nilPriority := simplePod("low", using("a"), prioritized(1)), simplePod("high", using("b"), prioritized(9)),
 		simplePod("nil", using("c"))
 	plain, unattached := simplePod("plain"), simplePod("unattached", using("nfs"))
@@ -168,7 +168,7 @@ func TestMove_OneVolume(t *testing.T) {
 	g.Expect(s.move(h)).To(BeEmpty(), "it is attached to another Node, or does not exist any more")
 }
 
-func TestVolumesOfPodsThatStayAreLeftOut(t *testing.T) {
+func TestWithout_PodsStay_LeavesTheirVolumesOut(t *testing.T) {
 	g := NewWithT(t)
 	v := onNode("a", "b")
 	v.others = []Volume{{Attachment: "csi-1"}}

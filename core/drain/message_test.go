@@ -22,7 +22,7 @@ func statusOf(names ...string) []PodStatus {
 	return list
 }
 
-func TestMessageOfEachList(t *testing.T) {
+func TestToMessage_EachState(t *testing.T) {
 	g := NewWithT(t)
 	blocked := statusOf("a", "b")
 	for i := range blocked {
@@ -76,8 +76,8 @@ func TestMilestone(t *testing.T) {
 	}
 }
 
-// TestOutcomesOfAnswers about the object that a request was for.
-func TestOutcomesOfAnswers(t *testing.T) {
+// TestToOutcome_Causes about the object that a request was for.
+func TestToOutcome_Causes(t *testing.T) {
 	g := NewWithT(t)
 	pods := schema.GroupResource{Resource: "pods"}
 	ending := func(err *apierrors.StatusError) error {
@@ -92,8 +92,8 @@ func TestOutcomesOfAnswers(t *testing.T) {
 	g.Expect(toOutcome(apierrors.NewTooManyRequests("too busy", 0)).several).To(BeFalse())
 }
 
-// TestARefusalIsRemembered with its whole message, until a success.
-func TestARefusalIsRemembered(t *testing.T) {
+// TestRefused with its whole message, until a success.
+func TestRefused(t *testing.T) {
 	g := NewWithT(t)
 	a := &attempt{inFlight: true, ok: true}
 	a.refused(start, outcome{budget: "web", reason: "no", several: true}, time.Second, time.Minute)

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestADrainContinuesSoonAfterAnOutage cuts the watches of a drain and keeps the API server out of reach for a while.
-func TestADrainContinuesSoonAfterAnOutage(t *testing.T) {
+// TestStep_AfterAnOutage_ContinuesSoon cuts the watches of a drain and keeps the API server out of reach for a while.
+func TestStep_AfterAnOutage_ContinuesSoon(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Terminating]).To(HaveLen(1)) })

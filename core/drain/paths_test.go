@@ -28,7 +28,7 @@ func (w *world) rules(rules ...clusterv1.MachineDrainRule) func(*Request) {
 	return func(r *Request) { r.Rules = compiled }
 }
 
-func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
+func TestStep_RulesChange_TakesEffect(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.pod("b", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
@@ -112,7 +112,7 @@ func claiming(claim string, priority int32) func(*corev1.Pod) {
 	}
 }
 
-func TestVolumesAreHandedOverOneByOne(t *testing.T) {
+func TestStep_PodsWithVolumes_AreHandedOverOneByOne(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	first, second, third := w.volume("first", w.node.Name), w.volume("second", w.node.Name), w.volume("third", w.node.Name)
@@ -157,8 +157,8 @@ func TestVolumesAreHandedOverOneByOne(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.step().Volumes).To(BeEmpty()) })
 }
 
-// TestAttachmentsWithoutVolumeAreNoError: upstream fails at them. Volumes of pods that stay are not waited for.
-func TestAttachmentsWithoutVolumeAreNoError(t *testing.T) {
+// TestStep_AttachmentWithoutVolume_IsNoError: upstream fails at them. Volumes of pods that stay are not waited for.
+func TestStep_AttachmentWithoutVolume_IsNoError(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.volume("kept", w.node.Name)
 	w.pod("kept", claiming("kept", 0), func(p *corev1.Pod) { p.Labels = map[string]string{clusterv1.PodDrainLabel: "skip"} })
@@ -185,8 +185,8 @@ func TestAttachmentsWithoutVolumeAreNoError(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.step(func(r *Request) { r.Mode = Observe }).Volumes).To(BeEmpty()) })
 }
 
-// TestForcedAtAnyMoment turns a drain that a budget and a hanging API server hold up into a forced one.
-func TestForcedAtAnyMoment(t *testing.T) {
+// TestStep_ForcedWhileBlocked_DeletesAtOnce turns a drain that a budget and a hanging API server hold up into a forced one.
+func TestStep_ForcedWhileBlocked_DeletesAtOnce(t *testing.T) {
 	w := newWorld(t, realClock)
 	va := w.volume("v", w.node.Name)
 	for _, name := range []string{"a", "b", "c"} {
@@ -219,8 +219,8 @@ func TestForcedAtAnyMoment(t *testing.T) {
 	w.g.Expect(w.requests.count()["delete volumeattachment"]).To(Equal(1))
 }
 
-// TestAnEndedDrainEvictsNoMore has a drain with many evictions in its queue turned into one that only observes.
-func TestAnEndedDrainEvictsNoMore(t *testing.T) {
+// TestStep_ModeChanges_EvictsNoMore has a drain with many evictions in its queue turned into one that only observes.
+func TestStep_ModeChanges_EvictsNoMore(t *testing.T) {
 	w := newWorld(t, realClock)
 	for i := range 30 {
 		w.pod(fmt.Sprintf("p%d", i))
@@ -242,8 +242,8 @@ func TestAnEndedDrainEvictsNoMore(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(HaveLen(30)) })
 }
 
-// TestForcedEndsWhenNothingCanBeDone: pods and volumes cannot even be deleted.
-func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
+// TestStep_ForcedAndRefused_Ends: pods and volumes cannot even be deleted.
+func TestStep_ForcedAndRefused_Ends(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.volume("v", w.node.Name)

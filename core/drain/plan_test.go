@@ -31,7 +31,7 @@ func podNames(pods []*Pod) []string {
 	return names
 }
 
-func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
+func TestMakePlan(t *testing.T) {
 	g := NewWithT(t)
 	pods := podMap(simplePod("new-b"), simplePod("new-a"), simplePod("flying"), simplePod("granted"), simplePod("refused"),
 		simplePod("retried"), simplePod("refused-again"), simplePod("old-grant"), simplePod("ending", terminatingSince(start)),
@@ -58,9 +58,9 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	g.Expect(p.done()).To(BeFalse())
 }
 
-// TestPlanForgetsWhatDoesNotExist: the eviction was answered with "not found", and the watch has not reported it yet, or never
+// TestMakePlan_PodNotFound_IsGone: the eviction was answered with "not found", and the watch has not reported it yet, or never
 // will, as with the in-memory API server of Cluster API's development provider.
-func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
+func TestMakePlan_PodNotFound_IsGone(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{"later": {Evict, 1}})}
 	attempts := map[types.UID]*attempt{"uid-a": {ok: true, gone: true}}
@@ -71,8 +71,8 @@ func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
 	g.Expect(makePlan(podMap(simplePod("a", using("data"))), attempts, c).done()).To(BeFalse(), "its volumes outlive it")
 }
 
-// TestPlanIsDoneWhenNothingIsLeft, of any kind, whatever else there is.
-func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
+// TestDone: nothing of any kind may be left, whatever else there is.
+func TestDone(t *testing.T) {
 	g := NewWithT(t)
 	one := []*Pod{simplePod("a")}
 	waits := []func(*plan){
@@ -94,7 +94,7 @@ func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestPlanGoesGroupByGroup(t *testing.T) {
+func TestMakePlan_Orders_GoOneAfterAnother(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{
 		"first": {Evict, -1}, "first-ending": {Evict, -1}, "waited": {WaitCompleted, 2}, "second": {Evict, 2},
@@ -112,7 +112,7 @@ func TestPlanGoesGroupByGroup(t *testing.T) {
 	g.Expect(podNames(p.pods[Completing])).To(Equal([]string{"waited"}))
 }
 
-func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
+func TestMakePlan_NodeUnreachable_WakesWhenPodsCountAsLost(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, unreachable: true, daemonSets: lookup}
 	p := makePlan(
@@ -141,7 +141,7 @@ func TestMakePlan_PodReturned_WaitsForTheInterval(t *testing.T) {
 	g.Expect(podNames(makePlan(podMap(back), nil, c).pods[due])).To(ConsistOf("back"))
 }
 
-func TestPlanOfNothingIsDone(t *testing.T) {
+func TestMakePlan_OnlyStayingPods_IsDone(t *testing.T) {
 	g := NewWithT(t)
 	p := makePlan(
 		podMap(simplePod("static", mirrored), simplePod("agent", ofSet("there"))),
@@ -152,7 +152,7 @@ func TestPlanOfNothingIsDone(t *testing.T) {
 	g.Expect(p.next.IsZero()).To(BeTrue())
 }
 
-func TestBackoffDoublesUpToItsBound(t *testing.T) {
+func TestRefused_Repeatedly_DoublesTheDelay(t *testing.T) {
 	g := NewWithT(t)
 	a := &attempt{}
 	for i, want := range []time.Duration{2, 4, 8, 16, 20, 20, 20, 20, 20, 20, 20, 20} {
@@ -215,7 +215,7 @@ func TestToOutcome(t *testing.T) {
 	g.Expect(changed.ok).To(BeFalse(), "a pod that has merely changed is still there")
 }
 
-func TestMessage(t *testing.T) {
+func TestToMessage(t *testing.T) {
 	g := NewWithT(t)
 	status := func(names ...string) []PodStatus {
 		var list []PodStatus

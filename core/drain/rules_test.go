@@ -62,7 +62,7 @@ func namespaceLabels(name string) labels.Set {
 	return labels.Set{"kubernetes.io/metadata.name": name, "team": "a"}
 }
 
-func TestRulesDecideAboutPods(t *testing.T) {
+func TestRulesDecide(t *testing.T) {
 	forWeb := clusterv1.MachineDrainRulePodSelector{Selector: withLabel("app", "web")}
 	inTeamA := clusterv1.MachineDrainRulePodSelector{Selector: withLabel("app", "web"), NamespaceSelector: withLabel("team", "a")}
 	inTeamB := clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("team", "b")}
@@ -95,7 +95,7 @@ func TestRulesDecideAboutPods(t *testing.T) {
 	}
 }
 
-func TestRulesApplyToMachines(t *testing.T) {
+func TestCompileRules_Machines(t *testing.T) {
 	linux := clusterv1.MachineDrainRuleMachineSelector{Selector: withLabel("os", "linux")}
 	inProduction := clusterv1.MachineDrainRuleMachineSelector{
 		Selector:        withLabel("os", "linux"),
@@ -126,8 +126,8 @@ func TestRulesApplyToMachines(t *testing.T) {
 	}
 }
 
-// TestAnInvalidRuleAffectsOnlyItself: upstream stops every drain of the namespace.
-func TestAnInvalidRuleAffectsOnlyItself(t *testing.T) {
+// TestCompileRules_InvalidRule_AffectsOnlyItself: upstream stops every drain of the namespace.
+func TestCompileRules_InvalidRule_AffectsOnlyItself(t *testing.T) {
 	other := clusterv1.MachineDrainRuleMachineSelector{Selector: withLabel("os", "other")}
 	tests := map[string]struct {
 		rule  clusterv1.MachineDrainRule
@@ -157,7 +157,7 @@ func TestAnInvalidRuleAffectsOnlyItself(t *testing.T) {
 	})
 }
 
-func TestNamespacesAreReadOnlyForRulesThatLookAtThem(t *testing.T) {
+func TestCompileRules_Namespaces(t *testing.T) {
 	g := NewWithT(t)
 	without, _ := CompileRules(
 		[]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")}))},

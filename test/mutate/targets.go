@@ -80,10 +80,9 @@ var targets = []target{
 	},
 	{
 		dir:   "core/drain",
-		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
-		tests: "^(Test(Decide|Trim|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
-			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
-		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
+		files: []string{"decide.go", "force.go", "handovers.go", "plan.go", "rules.go"},
+		tests: "^(Test(Decide|Trim|Unreachable|Unsatisfiable|Make.*Plan.*|Move.*|Without.*|Refused.*|ToOutcome.*|ToMessage.*|Done|RulesDecide|CompileRules.*)|Fuzz.*)$",
+		slow:  "^TestMakePlan_RandomInput$",
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "contracts/controller/bulkhead", files: []string{"bulkhead.go"}, tests: "."},
