@@ -75,7 +75,7 @@ var targets = []target{
 		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
 			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
 			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
-			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
+			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|ASyncThatFindsAnotherNode|" +
 			"AFightOverTheNodeIsReported|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
 	},
 	{
