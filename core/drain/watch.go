@@ -21,7 +21,7 @@ func (n *nodeDrain) watch() {
 func (n *nodeDrain) readReported(err error) {
 	failure := ""
 	if err != nil {
-		failure = toOutcome(err).reason
+		failure = "cannot read the pods of the Node: " + toOutcome(err).reason
 	}
 	n.mu.Lock()
 	known := n.podsError == failure
@@ -92,24 +92,19 @@ func (s podStore) Resync() error { return nil }
 
 // keep is called under mu.
 func (n *nodeDrain) keep(pod *Pod) {
-	if _, known := n.returning.arrivals[pod.UID]; !known {
-		n.returning.arrivals[pod.UID] = n.arrive(pod)
+	if known := n.pods[pod.UID]; known != nil {
+		pod.FirstSeen, pod.Returned = known.FirstSeen, known.Returned
+	} else {
+		pod.FirstSeen, pod.Returned = n.now(), n.listed && (n.cordon.done || n.force != nil)
 	}
 	n.pods[pod.UID] = pod
 }
 
-// arrive derives how a pod that is new to the drain has appeared. It is called under mu.
-func (n *nodeDrain) arrive(pod *Pod) arrival {
-	returned := n.listed && (n.cordon.done || n.force != nil)
-	return arrival{
-		at: n.now(), returned: returned, forced: returned && n.force != nil,
-		found: !n.listed && n.foundCordoned && pod.ToleratesCordon && pod.Owner.uid != "",
-	}
-}
-
 // drop is called under mu.
 func (n *nodeDrain) drop(uid types.UID) {
+	if a := n.attempts[uid]; a != nil && (a.inFlight || a.failures == 0) {
+		n.evicted++
+	}
 	delete(n.pods, uid)
-	delete(n.returning.arrivals, uid)
 	delete(n.attempts, uid)
 }

@@ -32,8 +32,6 @@ const (
 	NodeDrainedEvent = "SuccessfulDrainNode"
 	// DrainForcedEvent means that a drain has become a forced one; the note has the cause.
 	DrainForcedEvent = "DrainForced"
-	// PodsLeftEvent means that a drain has continued without Pods that return to the Node.
-	PodsLeftEvent = "PodsLeftBehind"
 	// InvalidDrainRuleEvent is on a MachineDrainRule that is invalid and has no effect.
 	InvalidDrainRuleEvent = "InvalidDrainRule"
 	// VolumeDetachTimedOutEvent means that volumes were attached for too long and are not waited for any more.

@@ -56,9 +56,6 @@ type scope struct {
 	// sync is how far the Node is in step.
 	sync nodeSync
 
-	// recording is the record that has to be written before the Node is changed; nil when the Node waits for none.
-	recording *NodeRecord
-
 	// refused is why the API server has refused metadata or spec; unfounded is true when what the steps observed depends on what
 	// it refused.
 	refused   error

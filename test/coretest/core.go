@@ -227,7 +227,7 @@ func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconc
 			PropagateTaints:             true,
 			KeepOutdatedFromScaleDown:   true,
 			Drain: drain.Options{
-				ReturnInterval: time.Second, ReturnGrace: 4 * time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
+				ReturnInterval: time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
 			},
 		},
 	}

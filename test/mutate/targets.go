@@ -66,15 +66,14 @@ var targets = []target{
 		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
 			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
 			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
-			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
+			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|ASyncThatFindsAnotherNode|" +
 			"AFightOverTheNodeIsReported|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
 	},
 	{
 		dir:   "core/drain",
-		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
-		tests: "^(Test(Decide|Trim|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
-			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
-		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
+		files: []string{"decide.go", "force.go", "handovers.go", "plan.go", "rules.go"},
+		tests: "^(Test(Decide|Trim|Unreachable|Unsatisfiable|Make.*Plan.*|Move.*|Without.*|Refused.*|ToOutcome.*|ToMessage.*|Done|RulesDecide|CompileRules.*)|Fuzz.*)$",
+		slow:  "^TestMakePlan_RandomInput$",
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "contracts/controller/bulkhead", files: []string{"bulkhead.go"}, tests: "."},
