@@ -218,10 +218,6 @@ func (o *Options) cacheOptions() cache.Options {
 
 // New returns a controller manager with health checks.
 func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
-	rc = answering(rc)
-	if settings.LeaderElection {
-		settings.LeaderElectionConfig = electing(rc, settings)
-	}
 	mgr, err := ctrl.NewManager(rc, settings)
 	if err != nil {
 		return nil, errors.Wrap(err, "creating the manager")
