@@ -202,7 +202,6 @@ func (o *Options) Settings(scheme *runtime.Scheme) (ctrl.Options, error) {
 		GracefulShutdownTimeout:       new(ShutdownTimeout),
 		Controller:                    config.Controller{UsePriorityQueue: new(true), CacheSyncTimeout: cacheSyncTimeout},
 		Cache:                         o.cacheOptions(),
-		MapperProvider:                mapperProvider(discoveryTimeout),
 	}, nil
 }
 
