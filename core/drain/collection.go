@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // collection is a trimmed copy of all objects of one kind in a target cluster. One watch updates it, which all
@@ -61,7 +59,7 @@ func (c *collection[T]) join(n *nodeDrain) {
 	// The watch serves other drains too, so it does not end with this one.
 	ctx, cancel := context.WithCancel(context.Background())
 	c.copied = newTrimmedCopy(c, cancel)
-	reflector := cache.NewReflectorWithOptions(rewatch.Retrying(c.source(c.copied.reported)), c.example, c.copied,
+	reflector := cache.NewReflectorWithOptions(c.source(c.copied.reported), c.example, c.copied,
 		cache.ReflectorOptions{Name: "drains: " + c.what})
 	n.drainer.spawn(func() { reflector.RunWithContext(ctx) })
 }

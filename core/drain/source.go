@@ -4,13 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 const (
@@ -52,6 +51,29 @@ func open(
 ) (watch.Interface, error) {
 	seconds := max(1, ptr.Deref(options.TimeoutSeconds, 300)/watchShare)
 	options.TimeoutSeconds = &seconds
-	return rewatch.Open(ctx, DefaultRequestTimeout, time.Duration(seconds)*time.Second+watchGrace,
-		func(ctx context.Context) (watch.Interface, error) { return watching(ctx, options) })
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+watchGrace)
+	limit := time.AfterFunc(DefaultRequestTimeout, cancel)
+	events, err := watching(ctx, options)
+	if inTime := limit.Stop(); err == nil && inTime {
+		return &limited{events, cancel}, nil
+	} else if !inTime {
+		if err == nil {
+			events.Stop()
+		}
+		err = errors.Wrap(context.DeadlineExceeded, "the watch is not answered")
+	}
+	cancel()
+	return nil, err
+}
+
+// limited is a watch whose request ends when it is stopped.
+type limited struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop implements watch.Interface.
+func (l *limited) Stop() {
+	l.cancel()
+	l.Interface.Stop()
 }

@@ -94,7 +94,6 @@ var targets = []target{
 	{dir: "contracts/controller/paused", files: []string{"paused.go"}, tests: "."},
 	{dir: "contracts/controller/persist", files: []string{"metrics.go", "persist.go", "refusal.go", "stale.go"}, tests: "."},
 	{dir: "contracts/controller/predicates", files: []string{"changes.go", "watchlabel.go"}, tests: "."},
-	{dir: "contracts/controller/rewatch", files: []string{"open.go", "rewatch.go"}, tests: "."},
 	{dir: "contracts/controller/scopes", files: []string{"base.go"}, tests: "."},
 	{dir: "contracts/controller/wake", files: []string{"wake.go"}, tests: "."},
 	{

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"millwright.dev/contracts/controller/diagnostics"
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // ShutdownTimeout is how long the reconciles under way may take once the process is to end. It is shorter than what the
@@ -206,9 +205,7 @@ func (o *Options) Settings(scheme *runtime.Scheme) (ctrl.Options, error) {
 }
 
 func (o *Options) cacheOptions() cache.Options {
-	options := cache.Options{
-		SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: rewatch.NewInformer,
-	}
+	options := cache.Options{SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields()}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}
