@@ -49,8 +49,6 @@ type Reconciler struct {
 	Written *persist.Versions
 
 	kubeconfigs kubeconfigs
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
@@ -105,9 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.reconcileNormal)
 	}
 	if s.Gone || s.skipSave {
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
-	return r.conflicts.Result(request, result.And(r.save(ctx, s)))
+	return result.And(r.save(ctx, s)).Result()
 }
 
 // forget drops what is known of a Cluster that no longer exists.

@@ -84,8 +84,6 @@ type Reconciler struct {
 	forSlots, forControlPlane waitList
 	// newSeed generates seeds for reservations of names; replaced in tests.
 	newSeed func() string
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile brings one MachineSet closer to its spec:
@@ -128,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.expectations.forget(set.UID)
 		r.rewritten.Forget(set.UID)
 	}
-	return r.conflicts.Result(request, end)
+	return end.Result()
 }
 
 // forget drops what is remembered of a set by its name, when it is gone.

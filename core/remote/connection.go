@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/contracts/controller/rewatch"
 	shared "millwright.dev/contracts/remote"
 )
 
@@ -126,7 +125,7 @@ func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
 
 func newNodes(getter cache.Getter, clk clock.Clock, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	reading := newReading(cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), clk)
-	informer := rewatch.NewInformer(reading, &corev1.Node{}, 0, indexers)
+	informer := cache.NewSharedIndexInformer(reading, &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(trimNode); err != nil {
 		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
 	}

@@ -158,7 +158,6 @@ func TestAWatchThatBeganInAnOutageIsOpenedAgain(t *testing.T) {
 		g.Eventually(server.hanging.Load).WithTimeout(settling).Should(BeEquivalentTo(1))
 		server.mute.Store(false)
 	})
-	// Package rewatch gives it up after half a minute.
 	g.Eventually(server.hanging.Load).WithTimeout(10 * time.Second).Should(BeZero())
 	g.Eventually(server.watches).WithTimeout(settling).Should(Equal(opened + 1))
 }

@@ -79,15 +79,11 @@ var targets = []target{
 	{dir: "contracts/controller/bulkhead", files: []string{"bulkhead.go"}, tests: "."},
 	{dir: "contracts/controller/diagnostics", files: []string{"diagnostics.go", "filter.go"}, tests: ".", server: true},
 	{dir: "contracts/controller/events", files: []string{"events.go", "pending.go"}, tests: "."},
-	{
-		dir: "contracts/controller/manager", files: []string{"lease.go", "options.go", "program.go"}, tests: ".",
-		server: true, slow: "^TestALeaseThatIsLostInMidReconcile$",
-	},
+	{dir: "contracts/controller/manager", files: []string{"options.go", "program.go"}, tests: "."},
 	{dir: "contracts/controller/outcome", files: []string{"outcome.go"}, tests: "."},
 	{dir: "contracts/controller/paused", files: []string{"paused.go"}, tests: "."},
 	{dir: "contracts/controller/persist", files: []string{"metrics.go", "persist.go", "refusal.go", "stale.go"}, tests: "."},
 	{dir: "contracts/controller/predicates", files: []string{"changes.go", "watchlabel.go"}, tests: "."},
-	{dir: "contracts/controller/rewatch", files: []string{"open.go", "rewatch.go"}, tests: "."},
 	{dir: "contracts/controller/scopes", files: []string{"base.go"}, tests: "."},
 	{dir: "contracts/controller/wake", files: []string{"wake.go"}, tests: "."},
 	{

@@ -66,14 +66,17 @@ func (o Outcome) String() string {
 	return "continues"
 }
 
+// conflictRetry is when a reconcile is retried whose write was based on an outdated read. The watch usually brings the newer object sooner.
+const conflictRetry = 500 * time.Millisecond
+
 // Result turns the outcome into what controller-runtime expects. Failures that are conflicts alone only ask for another reconcile:
-// to lose a race is no error. A controller that writes uses Retries.Result, which has the pauses grow while races are lost.
+// to lose a race is no error.
 func (o Outcome) Result() (ctrl.Result, error) {
 	if o.err == nil {
 		return ctrl.Result{RequeueAfter: o.after}, nil
 	}
 	if o.onlyConflicts() {
-		return ctrl.Result{RequeueAfter: earliest(o.after, minConflictRetry)}, nil
+		return ctrl.Result{RequeueAfter: earliest(o.after, conflictRetry)}, nil
 	}
 	return ctrl.Result{}, o.err
 }

@@ -103,8 +103,6 @@ type Reconciler[M driver.Object] struct {
 	// begun is when this process has reconciled its first object.
 	begun begun
 	waker *wake.Waker
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -148,7 +146,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	defer s.endTurn()
 	out := outcome.InOrder(ctx, s, r.steps(s)...)
-	return r.conflicts.Result(req, out.And(r.save(ctx, s, out.Err())).And(r.lookAgain(s.Now)))
+	return out.And(r.save(ctx, s, out.Err())).And(r.lookAgain(s.Now)).Result()
 }
 
 // steps are those that the state of the object asks for. They end with the first that is not finished.

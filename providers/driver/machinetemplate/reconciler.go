@@ -67,8 +67,6 @@ type Reconciler[T Object] struct {
 	WatchFilter string
 
 	retries retries
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile asks the cloud unless the answer is known, and writes the status if it changed. The annotation
@@ -85,7 +83,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	s := r.newScope(template)
-	return r.conflicts.Result(request, outcome.InOrder(ctx, s, r.checkNeed, r.checkIdentity, r.holdBack, r.askSize, r.save, r.retryLater))
+	return outcome.InOrder(ctx, s, r.checkNeed, r.checkIdentity, r.holdBack, r.askSize, r.save, r.retryLater).Result()
 }
 
 // save writes the answer of the cloud, or why there is none.
