@@ -160,17 +160,16 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.setFinalizers(plane)
 		f.eventuallyGone(f.cluster())
 	})
-	t.Run("its Cluster, nothing but a kubeconfig, is being deleted: the instance stays until the drain timeout, or by force", func(t *testing.T) {
+	t.Run("its Cluster, nothing but a kubeconfig, is being deleted: the drain is skipped after the grace period", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
-		f.run()
+		f.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](0) // It has no limit.
+		node := f.run()
 		f.severTarget()
 		f.Expect(core.Client.Delete(t.Context(), f.cluster())).To(Succeed())
-		f.draining("Its Cluster is being deleted, and the instance stays until 20", machine.ForceDeletionAnnotation)
-		f.Consistently(func() any { f.refresh(f.infra); return f.infra.GetDeletionTimestamp() }).WithTimeout(2 * core.GracePeriod).Should(BeNil())
-		f.annotate(f.machine, machine.ForceDeletionAnnotation, ptr.To("true"))
 		f.eventuallyGone(f.machine)
 		f.eventuallyGone(f.infra)
 		f.eventuallyGone(f.cluster())
+		f.Expect(f.eventuallyRecorded(machine.DrainSkippedEvent).Note).To(ContainSubstring("Node " + node.Name + " is not drained"))
 	})
 	t.Run("its Cluster stays: each step ends with its timeout, and what is left behind is reported", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)

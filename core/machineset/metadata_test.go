@@ -19,12 +19,13 @@ func TestRecordsAreNoTemplates(t *testing.T) {
 			"note":                                   "one",
 			machinecontroller.LabelsOnNodeAnnotation: "forged",
 			machinecontroller.TaintsInitializedAnnotation: "forged",
+			AdoptedAnnotation: "2026-01-01T00:00:00Z",
 		}
 	})
 	m := desiredMachine(set, "m")
 	g.Expect(m.Annotations).To(HaveKey("note"))
 	g.Expect(m.Annotations).
-		NotTo(Or(HaveKey(machinecontroller.LabelsOnNodeAnnotation), HaveKey(machinecontroller.TaintsInitializedAnnotation)))
+		NotTo(Or(HaveKey(machinecontroller.LabelsOnNodeAnnotation), HaveKey(machinecontroller.TaintsInitializedAnnotation), HaveKey(AdoptedAnnotation)))
 
 	record := map[string]string{
 		machinecontroller.LabelsOnNodeAnnotation:      "a",
