@@ -17,7 +17,7 @@ type view struct {
 	paused bool
 	// recreate means that a rolling update removes all outdated Machines before it makes new ones.
 	recreate bool
-	// unknown means that it is not known yet whether outdated Machines serve, or whether others can take their place: the rollout deletes none.
+	// unknown means that it is not known yet whether outdated Machines serve: the rollout deletes none.
 	unknown bool
 	// sets are in the order in which they were created.
 	sets []setView

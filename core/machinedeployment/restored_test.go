@@ -67,10 +67,15 @@ func TestRoll_RestoredMachinesWithoutStatus_AreNotDeleted(t *testing.T) {
 		}, deletes: true},
 		"new": {change: func(*clusterv1.Machine) {}, deletes: true},
 	} {
-		for _, recreate := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
+		for mode, set := range map[string]func(*settings){
+			"rolling":   func(*settings) {},
+			"recreate":  func(s *settings) { s.recreate = true },
+			"on delete": func(s *settings) { s.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType },
+			"paused":    func(s *settings) { s.paused = true },
+		} {
+			t.Run(name+", "+mode, func(t *testing.T) {
 				s := restoredScope(now, test.change)
-				s.settings.recreate = recreate
+				set(&s.settings)
 				plan := makePlan((&Reconciler{}).look(s))
 				g := NewWithT(t)
 				if text := unsettledText(s); test.deletes {

@@ -43,8 +43,8 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 	return r.apply(ctx, s, plan)
 }
 
-// apply writes what was planned. The current set is created before others shrink: if that fails, or a policy prevents it, the rollout deletes
-// nothing, since nothing would take its place.
+// apply writes what was planned. The current set is created before others shrink: if that fails, or a policy prevents it, they are scaled
+// down as while the rollout is paused, since nothing would take the place of other Machines.
 func (r *Reconciler) apply(ctx context.Context, s *scope, plan plan) outcome.Outcome {
 	end := outcome.Continue()
 	if plan.create {
@@ -53,8 +53,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, plan plan) outcome.Out
 		}
 		if s.current == nil {
 			v := r.look(s)
-			v.unknown = true
+			v.paused = true
 			plan = makePlan(v)
+			plan.scale = slices.DeleteFunc(plan.scale, func(step intent) bool { return step.to > step.from })
 		}
 	}
 	intents := map[string]intent{}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -110,9 +111,11 @@ func TestApply_RecreateAndCreationDenied_KeepsMachines(t *testing.T) {
 	w.update(toTemplateB)
 	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", refuse.Because))
 	w.G.Consistently(w.allStay(known)).WithTimeout(time.Second).Should(Succeed())
+	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = ptr.To[int32](1) })
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(1), "it is scaled down all the same") })
 	denied.Store(false)
 	w.Eventually(func(g Gomega) {
-		w.running(2)(g)
-		g.Expect(w.uids()).NotTo(Equal(known))
+		w.running(1)(g)
+		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 	})
 }
