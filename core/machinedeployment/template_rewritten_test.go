@@ -38,7 +38,7 @@ func TestCreateSet_CAPI14217_PolicyRewritesTheTemplate_CreationStops(t *testing.
 	end := coretest.Rewrite(t, direct, w.probeSet(), []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, setVersion)
 	w.deployment(2)
 	w.start(t)
-	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "(version v1.2.3, (none) required)"))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "(version v1.2.3, v1.36.3 required)"))
 	w.Stop()
 	w.start(t)
 	w.G.Consistently(func(g Gomega) {

@@ -89,10 +89,11 @@ func (r *Reconciler) checkTemplates(s *scope) {
 	if s.current != nil {
 		return
 	}
+	present := &s.deployment.Spec.Template
 	var changed []string
 	for _, set := range s.sets {
-		because := machines.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)
-		sent := strings.HasPrefix(labelsFor(s.deployment, set)[clusterv1.MachineDeploymentUniqueLabel], templateHash(&s.deployment.Spec.Template)+"-")
+		because := machines.OutdatedBecause(present, &set.Spec.Template)
+		sent := strings.HasPrefix(labelsFor(s.deployment, set)[clusterv1.MachineDeploymentUniqueLabel], templateHash(present)+"-")
 		if sent && len(because) > 0 && set.DeletionTimestamp.IsZero() {
 			changed = append(changed, set.Name+" ("+strings.Join(because, ", ")+")")
 		}

@@ -112,8 +112,8 @@ func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.
 	return false
 }
 
-// failed notes that one Machine could not be changed. If the API server rejects that, the others are scaled down and completed all the same,
-// and none is created.
+// failed notes that one Machine could not be changed. If the API server rejects that, the others are scaled down and completed all the
+// same, and none is created.
 func (s *scope) failed(err error, end *outcome.Outcome) {
 	if persist.Refusal(err) == "" {
 		*end = end.And(outcome.FromError(err))

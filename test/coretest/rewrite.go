@@ -20,8 +20,8 @@ import (
 )
 
 // Rewrite has a webhook change metadata and spec of all objects of the kind and namespace of a probe, when they are created or updated as
-// listed, as a policy of another team does. It waits until the webhook is in force; so the creation of the probe must be changed, in any case.
-// end ends it.
+// listed, as a policy of another team does. It waits until the webhook is in force, so it must change the metadata of the probe. end ends
+// it.
 func Rewrite(
 	t *testing.T, c client.Client, probe client.Object, operations []admissionregistrationv1.OperationType,
 	change func(*unstructured.Unstructured),

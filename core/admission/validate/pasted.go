@@ -20,10 +20,11 @@ const (
 
 // pastedLabels rejects labels of Machines in a template: each Machine would count as created by another object, or as preserved.
 func pastedLabels(path *field.Path, all map[string]string) field.ErrorList {
+	const because = "is set by the controllers on single Machines, by which they count them: remove it"
 	var found field.ErrorList
 	for _, key := range []string{preserved, createdBy} {
 		if value, set := all[key]; set {
-			found = append(found, field.Invalid(path.Key(key), value, "is set by the controllers on single Machines, by which they count them: remove it"))
+			found = append(found, field.Invalid(path.Key(key), value, because))
 		}
 	}
 	return found
