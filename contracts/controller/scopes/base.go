@@ -23,9 +23,9 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// StatusRefused is the reason of the Warning event that has the API server's words when it refuses the status of an object: no condition can
-// report that.
-const StatusRefused = "StatusRefused"
+// StatusRefusedEvent is the reason of the Warning event that has the API server's words when it refuses the status of an object. No
+// condition can report that.
+const StatusRefusedEvent = "StatusRefused"
 
 // Base is the part of a scope that is the same for all kinds. O is the kind, S the type of its status.
 type Base[O client.Object, S any] struct {
@@ -195,7 +195,7 @@ func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) boo
 // warnRefusedStatus records that the API server refuses the status. Repetitions are counted in one event.
 func (b *Base[O, S]) warnRefusedStatus(err error) {
 	if refusal := persist.Refusal(err); refusal != "" && b.recorder != nil {
-		b.recorder.Eventf(b.Original, nil, corev1.EventTypeWarning, StatusRefused, "WriteStatus", "%s", refusal)
+		b.recorder.Eventf(b.Original, nil, corev1.EventTypeWarning, StatusRefusedEvent, "WriteStatus", "%s", refusal)
 	}
 }
 
