@@ -38,9 +38,9 @@ func TestReconcile_DeniedWrite_IsReportedAndBacksOff(t *testing.T) {
 		// event is true if an event has the report, since the status is denied.
 		event bool
 	}{
-		"record of the launch": {denies: func(verb string, _ *examplev1.ExampleMachine) bool { return verb == "patch" }},
+		"record of the launch":     {denies: func(verb string, _ *examplev1.ExampleMachine) bool { return verb == "patch" }},
 		"operation or provider ID": {denies: recordsInstance, instances: 1},
-		"status": {denies: func(verb string, _ *examplev1.ExampleMachine) bool { return verb == "patch status" }, instances: 1, event: true},
+		"status":                   {denies: func(verb string, _ *examplev1.ExampleMachine) bool { return verb == "patch status" }, instances: 1, event: true},
 		"removal of the finalizer": {act: func(w *simWorld) { w.Server().Delete(simulation.MachineID(simName)) },
 			denies: func(verb string, obj *examplev1.ExampleMachine) bool {
 				return verb == "patch" && obj.DeletionTimestamp != nil && len(obj.Finalizers) == 0
