@@ -133,7 +133,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 		s.skipSave = true
 		return outcome.Wait()
 	}
-	return s.ofFinalizer(err)
+	return outcome.FromError(ofManagement(err))
 }
 
 // save writes the status, if it has changed.

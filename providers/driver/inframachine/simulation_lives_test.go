@@ -32,8 +32,8 @@ func scripted(t *testing.T, life func(*WithT, *simWorld)) {
 		w.Chaos.SetOn(false)
 		w.populate()
 		w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a"} })
+		defer w.Finish()
 		life(NewWithT(t), w)
-		w.Finish()
 	})
 	if w.Violation() != "" || t.Failed() {
 		t.Errorf("%s\n%s", w.Violation(), strings.Join(w.History(), "\n"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ type Reconciler[T Object] struct {
 	LimitScope func(template T) string
 	// Identities decides which templates may use the identities that they name; nil if the provider has none.
 	Identities *identity.Guard
+	// Recorder of events; SetupWithManager sets a default.
+	Recorder events.EventRecorder
 	// Clock for the waits between calls that fail.
 	Clock clock.PassiveClock
 	// Kind of T, for example AWSMachineTemplate.
