@@ -16,7 +16,7 @@ import (
 func canonical(spec *infrav1.AzureMachineSpec) *infrav1.AzureMachineSpec {
 	s := spec.DeepCopy()
 	s.SubscriptionID, s.Location = subscriptionOf(s.SubscriptionID), locationOf(s.Location)
-	s.Zones = each(s.Zones, zoneOf)
+	s.ResourceGroup, s.Zones = groupName(s.ResourceGroup), each(s.Zones, zoneOf)
 	s.VMSize, s.FallbackVMSizes = sizeName(s.VMSize), each(s.FallbackVMSizes, sizeName)
 	s.UserAssignedIdentities = each(s.UserAssignedIdentities, resourceID)
 	ids := []*string{&s.SubnetID, &s.NetworkSecurityGroupID, &s.CapacityReservationGroupID}
@@ -53,6 +53,9 @@ func each(list []string, f func(string) string) []string {
 
 // subscriptionOf reads a GUID, also in the form of a resource ID.
 func subscriptionOf(id string) string { return strings.ToLower(nameOf(strings.Trim(id, "/"))) }
+
+// groupName reads the name of a resource group, also in its resource ID.
+func groupName(group string) string { return nameOf(strings.Trim(group, "/")) }
 
 // locationOf reads the name of a region: westeurope, West Europe or (Europe) West Europe.
 func locationOf(location string) string {

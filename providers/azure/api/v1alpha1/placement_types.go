@@ -23,8 +23,9 @@ type Spot struct {
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type != 'Standard' || !has(self.secureBoot) && !has(self.vTPM)",message="secureBoot and vTPM need a type: set it to TrustedLaunch or ConfidentialVM"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'ConfidentialVM' || has(self.vTPM) && self.vTPM",message="a confidential machine needs a virtual TPM: set vTPM to true",fieldPath=".vTPM"
 type SecurityProfile struct {
-	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. Standard has to be registered in the subscription
-	// as the feature UseStandardSecurityType. Unset means Azure's default.
+	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. ConfidentialVM is required by the sizes for
+	// confidential machines (DC and EC of the families as, ads, es and eds, and NCC), is refused with others, and needs an image whose
+	// definition has it. Standard has to be registered in the subscription as the feature UseStandardSecurityType. Unset means Azure's default.
 	// +optional
 	// +kubebuilder:validation:Enum=Standard;TrustedLaunch;ConfidentialVM
 	Type string `json:"type,omitempty"`
