@@ -66,7 +66,7 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 		"serviceAccount": {func(s *infrav1.GCPMachineSpec, v string) {
 			s.ServiceAccount = &infrav1.ServiceAccount{Email: v, Scopes: []string{
 				"storage-ro", "cloud-platform", "https://www.googleapis.com/auth/compute", "default", "gke-default", "cloud-source-repos",
-				"cloud-source-repos-ro", "taskqueue"}}
+				"cloud-source-repos-ro", "taskqueue", "sql", "useraccounts-ro", "https://mail.google.com/"}}
 		}, []string{"serviceAccount:a@p.iam.gserviceaccount.com", "projects/-/serviceAccounts/a@team-dev.example.com.iam.gserviceaccount.com",
 			"123-compute@developer.gserviceaccount.com"}},
 		"labels": {func(s *infrav1.GCPMachineSpec, v string) {

@@ -97,6 +97,7 @@ func TestScopeURLs_NamesOfGcloud_AreExpanded(t *testing.T) {
 		{[]string{"default", "gke-default", "storage-ro"}, append([]string{"monitoring", "monitoring.write", "pubsub"}, shared...)},
 		{[]string{"cloud-source-repos"}, []string{"source.full_control"}},
 		{[]string{"cloud-source-repos-ro", "taskqueue"}, []string{"source.read_only", "taskqueue"}},
+		{[]string{"sql", "useraccounts-ro", "useraccounts-rw"}, []string{"sqlservice", "cloud.useraccounts.readonly", "cloud.useraccounts"}},
 		{[]string{"storage-rw", auth + "devstorage.read_write"}, []string{"devstorage.read_write"}},
 	} {
 		var urls []string

@@ -123,7 +123,7 @@ type ServiceAccount struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|cloud-source-repos|cloud-source-repos-ro|compute-ro|compute-rw|datastore|default|gke-default|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql-admin|storage-full|storage-ro|storage-rw|taskqueue|trace|userinfo-email)$`
+	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|cloud-source-repos|cloud-source-repos-ro|compute-ro|compute-rw|datastore|default|gke-default|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql|sql-admin|storage-full|storage-ro|storage-rw|taskqueue|trace|useraccounts-ro|useraccounts-rw|userinfo-email)$`
 	Scopes []string `json:"scopes,omitempty"`
 }
 
