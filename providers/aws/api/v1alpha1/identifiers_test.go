@@ -15,7 +15,7 @@ const (
 func TestIdentifiers_AsAWSPrintsThem_AreAccepted(t *testing.T) {
 	for _, change := range []string{
 		`region: us-gov-west-1`, `region: cn-northwest-1`, `region: us-isob-east-1`, `region: eusc-de-east-1`, `region: ap-southeast-5`,
-		`instanceType: u7i-12tb.224xlarge`, `instanceType: mac2-m2.metal`,
+		`instanceType: u7i-12tb.224xlarge`, `{spot: null, instanceType: mac2-m2.metal, placement: {tenancy: host}}`,
 		`ami: {id: ami-0123456789abcdef0}`, `ami: {id: ami-1a2b3c4d}`,
 		`ami: {id: "arn:aws:ec2:us-east-1::image/ami-0123456789abcdef0"}`,
 		`ami: {id: "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"}`,
