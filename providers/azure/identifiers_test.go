@@ -36,6 +36,8 @@ func TestSpecs_IdentifiersAsToolsPrintThem_AreAccepted(t *testing.T) {
 		"zones":            full(func(s *S) { s.Zones = []string{"westeurope-1", "WestEurope-2"} }),
 		"subscription":     full(func(s *S) { s.SubscriptionID = "/subscriptions/" + strings.ToUpper(s.SubscriptionID) }),
 		"size":             full(func(s *S) { s.VMSize = "Standard D4s v5" }),
+		"size of portal":   full(func(s *S) { s.VMSize = "Standard D4s v5 (4 vcpus, 16 GiB memory)" }),
+		"price of Azure":   full(func(s *S) { s.Spot.MaxPrice = "-1.0" }),
 		"size in case":     full(func(s *S) { s.VMSize = "STANDARD_d4S_v5" }),
 		"subnet":           full(func(s *S) { lower(&s.SubnetID) }),
 		"trailing slash":   full(func(s *S) { s.SubnetID += "/" }),

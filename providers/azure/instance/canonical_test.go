@@ -43,7 +43,7 @@ func TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem(t *testing.T) {
 			"ABCDEF00-0000-0000-0000-00000000000A", "/subscriptions/ABCDEF00-0000-0000-0000-00000000000a/",
 		}},
 		{sizeName, "Standard_D4s_v5", []string{"standard_d4s_v5", "STANDARD_D4S_V5", "Standard D4s v5", "D4s_v5", "Standard_D4s_v5"}},
-		{sizeName, "Standard_NC4as_T4_v3", []string{"standard_nc4as_t4_v3", "NC4as T4 v3"}},
+		{sizeName, "Standard_NC4as_T4_v3", []string{"standard_nc4as_t4_v3", "NC4as T4 v3", "Standard NC4as T4 v3 (4 vcpus, 28 GiB memory)"}},
 		{sizeName, "Standard_E8-2s_v5", []string{"standard_e8-2s_v5"}},
 		{sizeName, "Standard_NV36ads_A10_v5", []string{"standard_nv36ads_a10_v5"}},
 		{sizeName, "Standard_NV4ads_V710_v5", []string{"standard_nv4ads_v710_v5"}},

@@ -18,8 +18,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostGroupID)",message="Spot Virtual Machines run on no dedicated host: remove spot or placement.hostGroupID",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || (')' + self.location.replace(' ', ”).lowerAscii()).endsWith(')' + z.substring(0, size(z) - 2).lowerAscii()))",message="a zone that begins with another region than location: write the number alone, or change location",fieldPath=".zones"
 // +kubebuilder:validation:XValidation:rule="!self.resourceGroup.startsWith('/') || self.resourceGroup.lowerAscii().split('/')[2] in self.subscriptionID.lowerAscii().split('/')",message="the resource group is in another subscription than subscriptionID: give the name or the ID of a resource group of that subscription",fieldPath=".resourceGroup"
-// +kubebuilder:validation:XValidation:rule="has(self.securityProfile) && has(self.securityProfile.type) && self.securityProfile.type == 'ConfidentialVM' || ![[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].exists(l, l.exists(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+$')))",message="Azure runs sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 as confidential machines alone: set securityProfile.type to ConfidentialVM and securityProfile.vTPM to true and choose an image for them, or choose another size",fieldPath=".securityProfile"
-// +kubebuilder:validation:XValidation:rule="!has(self.securityProfile) || !has(self.securityProfile.type) || self.securityProfile.type != 'ConfidentialVM' || [[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].all(l, l.all(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+$')))",message="Azure runs confidential machines on sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 alone: choose such sizes, or another securityProfile.type",fieldPath=".securityProfile"
+// +kubebuilder:validation:XValidation:rule="has(self.securityProfile) && has(self.securityProfile.type) && self.securityProfile.type == 'ConfidentialVM' || ![[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].exists(l, l.exists(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+( \\(.*)?$')))",message="Azure runs sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 as confidential machines alone: set securityProfile.type to ConfidentialVM and securityProfile.vTPM to true and choose an image for them, or choose another size",fieldPath=".securityProfile"
+// +kubebuilder:validation:XValidation:rule="!has(self.securityProfile) || !has(self.securityProfile.type) || self.securityProfile.type != 'ConfidentialVM' || [[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].all(l, l.all(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+( \\(.*)?$')))",message="Azure runs confidential machines on sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 alone: choose such sizes, or another securityProfile.type",fieldPath=".securityProfile"
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || self.providerID.matches('^azure:///subscriptions/[0-9a-z-]+/resourceGroups/[^/A-Z]+/providers/Microsoft.Compute/virtualMachines/[^/]+$')",message="providerID has the form that Nodes get from the Azure cloud-controller-manager: azure:///subscriptions/<ID>/resourceGroups/<group in lower case>/providers/Microsoft.Compute/virtualMachines/<name>",fieldPath=".providerID"
 type AzureMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
@@ -66,8 +66,8 @@ type AzureMachineSpec struct {
 	// vmSize is the size of the machine, for example Standard_D4s_v5.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
+	// +kubebuilder:validation:MaxLength=96
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*( \([^()]*\))?$`
 	VMSize string `json:"vmSize,omitempty"`
 
 	// fallbackVMSizes are sizes that do as well, in the order in which they are tried while Azure has no capacity for those before in any of
@@ -77,8 +77,8 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
+	// +kubebuilder:validation:items:MaxLength=96
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*( \([^()]*\))?$`
 	FallbackVMSizes []string `json:"fallbackVMSizes,omitempty"`
 
 	// image is what the OS disk is made from.

@@ -7,8 +7,8 @@ type Spot struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:Pattern=`^(-1|[0-9]{1,6}(\.[0-9]{1,5})?)$`
-	// +kubebuilder:validation:XValidation:rule="self == '-1' || double(self) > 0.0",message="maxPrice must be more than 0: raise it, or set -1 for no limit"
+	// +kubebuilder:validation:Pattern=`^(-1(\.0+)?|[0-9]{1,6}(\.[0-9]{1,5})?)$`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('-1') || double(self) > 0.0",message="maxPrice must be more than 0: raise it, or set -1 for no limit"
 	MaxPrice string `json:"maxPrice,omitempty"`
 
 	// evictionPolicy is what becomes of the machine when Azure takes it back: Delete, or Deallocate, which keeps its disks, and their cost,

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,12 +75,10 @@ func (s *GCPMachineSpec) SubnetworkPath() string {
 func (s *GCPMachineSpec) ImagePath() string {
 	url := s.Image.Name + s.Image.Family
 	project := projectOf(url)
-	if project == "" {
-		project = lastOf(s.Image.Project)
+	if before, _, found := strings.Cut(url, "/"); found && project == "" && before != "family" && strings.Count(url, "/") == 1 {
+		project = before // As Terraform and kOps have it: debian-cloud/debian-13.
 	}
-	if project == "" {
-		project = s.ProjectID()
-	}
+	project = cmp.Or(project, lastOf(s.Image.Project), s.ProjectID())
 	path := "projects/" + project + "/global/images/"
 	if s.Image.Family != "" || strings.HasPrefix(url, "family/") || strings.Contains(url, "/family/") {
 		path += "family/"
