@@ -105,8 +105,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission with a remedy: CAPZ #2429, azure-docs #83535, azure-sdk-for-java #41529, skyplane
-// #755.
+// TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission with a remedy: CAPZ #2429, azure-docs #83535, azure-sdk-for-java #41529.
 func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 	type S = infrav1.AzureMachineSpec
 	disk := func(kind, caching string, size int32) func(*S) {
@@ -118,11 +117,6 @@ func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 		return func(s *S) {
 			s.Spot, s.Zones, s.Placement = nil, nil, &p
 			change(s)
-		}
-	}
-	confidential := func(size, fallback string) func(*S) {
-		return func(s *S) {
-			s.VMSize, s.FallbackVMSizes, s.SecurityProfile.Type = size, []string{fallback}, "ConfidentialVM"
 		}
 	}
 	set, hosts := others+"Microsoft.Compute/availabilitySets/a", others+"Microsoft.Compute/hostGroups/h"
@@ -148,12 +142,6 @@ func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 		})},
 		{"run on no dedicated host", func(s *S) { s.Placement.HostGroupID = hosts }},
 		{"secureBoot and vTPM need a type", func(s *S) { s.SecurityProfile.Type = "Standard" }},
-		{"securityProfile.type to ConfidentialVM", func(s *S) { s.VMSize = "Standard_DC2as_v5" }},
-		{"securityProfile.type to ConfidentialVM", func(s *S) { s.FallbackVMSizes, s.SecurityProfile = []string{"EC96iads v6"}, nil }},
-		{"securityProfile.type to ConfidentialVM", func(s *S) { s.VMSize = "standard_dc4eds_v5" }},
-		{"securityProfile.type to ConfidentialVM", func(s *S) { s.VMSize = "Standard_NCC40ads_H100_v5" }},
-		{"choose such sizes, or another", func(s *S) { s.SecurityProfile.Type = "ConfidentialVM" }},
-		{"choose such sizes, or another", confidential("Standard_DC2as_v5", "Standard_DC2s_v3")},
 		{"spec.diskControllerType: Unsupported value", func(s *S) { s.DiskControllerType = "IDE" }},
 	} {
 		spec := fullSpec()
@@ -162,8 +150,6 @@ func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 	}
 	for _, change := range []func(*S){
 		disk("UltraSSD_LRS", "None", 65536), disk("PremiumV2_LRS", "", 65536), disk("Premium_LRS", "None", 32767),
-		confidential("DC2as_v5", "Standard_EC4es_v6"), confidential("Standard_DC2ads_v5", "Standard_NCC40ads_H100_v5"),
-		func(s *S) { s.VMSize, s.FallbackVMSizes = "Standard_DC2s_v3", []string{"Standard_DC4as_cc_v5"} },
 		disk("Premium_LRS", "ReadOnly", 4095), func(s *S) { s.SecurityProfile = &infrav1.SecurityProfile{Type: "Standard"} },
 		func(s *S) { disk("PremiumV2_LRS", "", 10)(s); s.UltraSSD = nil }, func(s *S) { s.DiskControllerType = "NVMe" },
 	} {

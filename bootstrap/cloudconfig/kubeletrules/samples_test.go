@@ -26,7 +26,18 @@ func TestSpecKubelet_SamplesOfUsers_StartTheRealKubelet(t *testing.T) {
 
 // What a kubelet refuses or drops is refused with the field and the remedy (kops #5177).
 func TestSpecKubelet_Kops5177_RefusedByKubelet_IsRefused(t *testing.T) {
-	content, err := os.ReadFile("testdata/refused.yaml")
+	expectRefused(t, "testdata/refused.yaml")
+}
+
+// What the kubelet's managers of CPUs, memory and topology refuse when it starts is refused (bottlerocket #4754, kubernetes #109766,
+// lokomotive #1578).
+func TestSpecKubelet_Bottlerocket4754_RefusedByManagers_IsRefused(t *testing.T) {
+	expectRefused(t, "testdata/managers.yaml")
+}
+
+func expectRefused(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	var samples []struct {
 		Spec    map[string]any
