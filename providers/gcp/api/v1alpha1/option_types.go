@@ -2,7 +2,7 @@ package v1alpha1
 
 // ImageReference names a machine image.
 // +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.family)",message="exactly one of name and family must be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.project) || [has(self.name) ? self.name : '', has(self.family) ? self.family : ''].all(n, !n.contains('projects/') && !n.matches('^([a-z0-9.-]+:)?[a-z0-9-]+/[^/]+$') || n.startsWith('family/'))",message="name or family has the project already: remove project",fieldPath=".project"
+// +kubebuilder:validation:XValidation:rule="!has(self.project) || [has(self.name) ? self.name : 'n', has(self.family) ? self.family : 'f'].all(n, !n.contains('projects/') && !n.matches('^([a-z0-9.-]+:)?[a-z0-9-]+/[^/]+$') || n.startsWith('family/'))",message="name or family has the project already: remove project",fieldPath=".project"
 type ImageReference struct {
 	// project that the image is in, for example ubuntu-os-cloud. Unset means the project of the instance.
 	// +optional
