@@ -9,7 +9,8 @@ import (
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 )
 
-// TestSpecs_Skyplane755_SizeAndSecurityTypeThatDoNotFit_AreRefused: sizes for confidential machines take no other type, and others not that.
+// TestSpecs_Skyplane755_SizeAndSecurityTypeThatDoNotFit_AreRefused: sizes for confidential machines take no other type, and others do not
+// take that.
 func TestSpecs_Skyplane755_SizeAndSecurityTypeThatDoNotFit_AreRefused(t *testing.T) {
 	const needsType, needsSize = "securityProfile.type to ConfidentialVM", "choose such sizes, or another"
 	sizes := func(kind, size string, fallback ...string) infrav1.AzureMachineSpec {

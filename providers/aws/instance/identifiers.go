@@ -8,7 +8,8 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 )
 
-// resolvePrefix and ssmPrefix are before the name of a parameter where launch templates and the command line take an image; kOps writes ssm alone.
+// resolvePrefix and ssmPrefix are before the name of a parameter where launch templates and the command line take an image. kOps writes the
+// second alone.
 const (
 	resolvePrefix = "resolve:"
 	ssmPrefix     = "ssm:"

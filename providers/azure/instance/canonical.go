@@ -75,8 +75,8 @@ var (
 	sizeVersion = regexp.MustCompile(`^[Vv][0-9]{1,2}$`)
 )
 
-// sizeName writes a size as Azure does: Standard_NC4as_T4_v3, for standard_nc4as_t4_v3, NC4as_T4_v3 and, as the portal has it, Standard NC4as
-// T4 v3 (4 vcpus, 28 GiB memory).
+// sizeName writes a size as Azure does: Standard_NC4as_T4_v3, for standard_nc4as_t4_v3, NC4as_T4_v3 and, as the portal has it,
+// Standard NC4as T4 v3 (4 vcpus, 28 GiB memory).
 func sizeName(name string) string {
 	name, _, _ = strings.Cut(name, " (")
 	parts := strings.Split(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), "_")

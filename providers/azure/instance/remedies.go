@@ -35,8 +35,8 @@ var remedies = []struct {
 	}},
 	{regexp.MustCompile(`(?i)(use of \w+ setting|SecurityType '\w+') is not supported (for the provided|by given) image`),
 		func(s *infrav1.AzureMachineSpec) string {
-			return fmt.Sprintf("The definition of the image %s does not have the security type %s: choose an image whose definition has it, such as "+
-				"Canonical:ubuntu-24_04-lts:cvm:latest for ConfidentialVM, or another securityProfile.type", nameOfImage(&s.Image), typeOf(s))
+			return fmt.Sprintf("The definition of the image %s does not have the security type %s: choose an image whose definition has it, "+
+				"such as Canonical:ubuntu-24_04-lts:cvm:latest for ConfidentialVM, or another securityProfile.type", nameOfImage(&s.Image), typeOf(s))
 		}},
 	{regexp.MustCompile(`(?i)gallery image only supports creation of VMs`), func(s *infrav1.AzureMachineSpec) string {
 		return "Set securityProfile.type to the security type that the message names, and securityProfile.vTPM to true"

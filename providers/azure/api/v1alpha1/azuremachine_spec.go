@@ -54,8 +54,8 @@ type AzureMachineSpec struct {
 	Location string `json:"location,omitempty"`
 
 	// zones are the availability zones that the machine may be in, for example ["1", "2"], or as Nodes have them, westeurope-1. They are
-	// the failure domains; the Machine's, when it has one, leaves only that. Among what is left, machines are spread, and a zone without capacity is passed over for a while.
-	// Unset means a machine that is in no zone.
+	// the failure domains; the Machine's, when it has one, leaves only that. Among what is left, machines are spread, and a zone without
+	// capacity is passed over for a while. Unset means a machine that is in no zone.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -25,7 +25,8 @@ type Spot struct {
 type SecurityProfile struct {
 	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. ConfidentialVM is required by the sizes for
 	// confidential machines (DC and EC of the families as, ads, es and eds, and NCC), is refused with others, and needs an image whose
-	// definition has it. Standard has to be registered in the subscription as the feature UseStandardSecurityType. Unset means Azure's default.
+	// definition has it. Standard has to be registered in the subscription as the feature UseStandardSecurityType. Unset means Azure's
+	// default.
 	// +optional
 	// +kubebuilder:validation:Enum=Standard;TrustedLaunch;ConfidentialVM
 	Type string `json:"type,omitempty"`

@@ -60,7 +60,9 @@ func largeMachine() *cadvisorapi.MachineInfo {
 }
 
 // reservation is what the kubelet keeps from pods: kubeReserved, systemReserved and the hard eviction threshold of memory.
-func reservation(config *kubeletconfig.KubeletConfiguration, machine *cadvisorapi.MachineInfo, cpus cpuset.CPUSet) (corev1.ResourceList, error) {
+func reservation(
+	config *kubeletconfig.KubeletConfiguration, machine *cadvisorapi.MachineInfo, cpus cpuset.CPUSet,
+) (corev1.ResourceList, error) {
 	kube, system := config.KubeReserved, config.SystemReserved
 	if cpus.Size() > 0 { // It wins over the CPUs of both.
 		kube, system = without(kube, "cpu"), without(system, "cpu")
