@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/go-logr/logr"
 	cadvisorapi "github.com/google/cadvisor/info/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
@@ -34,11 +34,11 @@ func checkManagers(config *kubeletconfig.KubeletConfiguration) error {
 	if err != nil {
 		return err
 	}
-	if _, err := cpumanager.NewManager(klog.Background(), config.CPUManagerPolicy, config.CPUManagerPolicyOptions,
+	if _, err := cpumanager.NewManager(logr.Discard(), config.CPUManagerPolicy, config.CPUManagerPolicyOptions,
 		config.CPUManagerReconcilePeriod.Duration, machine, cpus, reserved, "", topology); err != nil {
 		return err
 	}
-	_, err = memorymanager.NewManager(klog.Background(), config.MemoryManagerPolicy, machine, reserved, config.ReservedMemory, "", topology)
+	_, err = memorymanager.NewManager(logr.Discard(), config.MemoryManagerPolicy, machine, reserved, config.ReservedMemory, "", topology)
 	return err
 }
 
