@@ -88,6 +88,25 @@ func TestValidHardware(t *testing.T) {
 	}
 }
 
+// EC2 runs Mac instances on Dedicated Hosts alone: crossplane-contrib/provider-aws #1538, kitchen-ec2 #591.
+func TestAWSMachine_ProviderAWS1538_MacWithoutHost_IsRefused(t *testing.T) {
+	for _, change := range []string{
+		`{spot: null, instanceType: mac1.metal}`,
+		`{spot: null, instanceType: mac-m4.metal, placement: {tenancy: dedicated}}`,
+		`{spot: null, fallbackInstanceTypes: [mac2-m2pro.metal], placement: {groupName: a}}`,
+	} {
+		t.Run(change, func(t *testing.T) {
+			NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(MatchError(ContainSubstring("set placement.tenancy to host")))
+		})
+	}
+	for _, change := range []string{
+		`{spot: null, instanceType: mac2.metal, placement: {tenancy: host}}`,
+		`{spot: null, instanceType: mac2.metal, placement: {tenancy: host, hostResourceGroupARN: "` + hostGroup + `"}}`,
+	} {
+		t.Run(change, func(t *testing.T) { NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(Succeed()) })
+	}
+}
+
 // What a machine may not have, a template may not have either: its machines would be refused one by one.
 func TestInvalidTemplates(t *testing.T) {
 	for change, want := range map[string]string{
