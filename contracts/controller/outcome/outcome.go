@@ -6,7 +6,6 @@ package outcome
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -50,21 +49,6 @@ func (o Outcome) Err() error { return o.err }
 
 // After returns the deadline, zero when there is none.
 func (o Outcome) After() time.Duration { return o.after }
-
-// String describes the outcome for logs and test failures.
-func (o Outcome) String() string {
-	switch {
-	case o.err != nil:
-		return "failed: " + o.err.Error()
-	case o.waiting && o.after > 0:
-		return fmt.Sprintf("waits for %s at most", o.after)
-	case o.waiting:
-		return "waits"
-	case o.after > 0:
-		return fmt.Sprintf("continues, again after %s", o.after)
-	}
-	return "continues"
-}
 
 // conflictRetry is when a reconcile is retried whose write was based on an outdated read. The watch usually brings the newer object sooner.
 const conflictRetry = 500 * time.Millisecond

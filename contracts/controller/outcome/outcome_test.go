@@ -102,18 +102,6 @@ func TestTheOnlyFailureIsPassedOn(t *testing.T) {
 	g.Expect(outcome.Wait().And(outcome.FromError(conflict)).Err()).To(BeIdenticalTo(conflict))
 }
 
-func TestString(t *testing.T) {
-	for want, o := range map[string]outcome.Outcome{
-		"continues":                 outcome.Continue(),
-		"continues, again after 1s": outcome.ContinueAfter(time.Second),
-		"waits":                     outcome.Wait(),
-		"waits for 1s at most":      outcome.WaitFor(time.Second),
-		"failed: broken":            outcome.FromError(errBroken),
-	} {
-		NewWithT(t).Expect(o.String()).To(Equal(want))
-	}
-}
-
 // TestResult_ConflictDeniedByWebhook_IsAFailure, so that it is logged, counted and retried ever less often.
 func TestResult_ConflictDeniedByWebhook_IsAFailure(t *testing.T) {
 	g := NewWithT(t)
