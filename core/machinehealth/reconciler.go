@@ -47,10 +47,9 @@ type Reconciler struct {
 	// Written are the versions of the Machines that this controller has written; nil for a new list.
 	Written *persist.Versions
 
-	memory   memory
-	nodes    marks
-	requests requests
-	wake     func(cluster client.ObjectKey, after time.Duration)
+	memory memory
+	nodes  marks
+	wake   func(cluster client.ObjectKey, after time.Duration)
 	// recheck, if not zero, is for the constant of that name, in tests.
 	recheck time.Duration
 	// onRound is called with each round, in tests.

@@ -36,8 +36,6 @@ type Result struct {
 	Refused string
 	// Template is why there is nothing to make requests of external remediation from; "" for nothing.
 	Template string
-	// Unwatched reports that requests of external remediation are not watched, and why; "" when they are, or none was created.
-	Unwatched string
 }
 
 // Results are the latest results by MachineHealthCheck. The zero value is ready for use.

@@ -36,10 +36,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	waker := wake.New()
 	r.wake = waker.EnqueueAfter
-	r.requests.gone, r.requests.synced = r.onGone, waker.Enqueue
-	if r.requests.informers == nil {
-		r.requests.informers = mgr.GetCache()
-	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("machinehealth").
 		Watches(&clusterv1.Cluster{}, r.onCluster(), builder.WithPredicates(predicate.Or(predicates.Resyncs(), clusterChanged()))).
 		Watches(&clusterv1.MachineHealthCheck{}, r.onEach(r.ofCheck), builder.WithPredicates(checkChanged())).
@@ -52,8 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 }
 
 // subscribe has Clusters enqueued for what happens in target clusters and for the end of a freeze, from when the controller starts.
-func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
-	r.requests.begin(ctx)
+func (r *Reconciler) subscribe(context.Context, workQueue) error {
 	r.Connections.OnNode(func(cluster types.NamespacedName, node *corev1.Node) {
 		if r.memory.isActive(cluster) && r.nodes.changed(cluster, node, r.isGone(cluster, node)) {
 			r.wake(cluster, pace)

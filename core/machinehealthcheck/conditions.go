@@ -90,8 +90,7 @@ func (s *scope) allowed() metav1.Condition {
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}
-	message := strings.TrimPrefix(lines(s.result.Unwatched, s.left()), "\n")
-	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, message)
+	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, s.left())
 }
 
 // left reports which Machines status.targets leaves out.
