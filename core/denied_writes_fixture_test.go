@@ -27,7 +27,7 @@ import (
 const (
 	// settling is how long the core may take for all rows together on a busy computer.
 	settling = 10 * time.Minute
-	// reporting is how long a report may take once all objects have settled.
+	// reporting is how long the reports of all rows may take once all objects have settled.
 	reporting = 2 * time.Minute
 	// deniedAnnotation of a namespace, a Node or a VolumeAttachment has the write that the policy denies the core there, such as
 	// "UPDATE machines/status".
@@ -55,6 +55,8 @@ type deniedWrites struct {
 	sent *coretest.Requests
 	// target is the kubeconfig of all Clusters.
 	target []byte
+	// deadline is when all reports must be there.
+	deadline time.Time
 }
 
 // deniedWrite is one row.
@@ -264,7 +266,7 @@ func (r *row) isReported(t *testing.T, kind, in string) {
 			}
 		}
 		g.Expect(reports).To(BeEmpty(), "no %s of the %s has the words of the policy", in, kind)
-	}).WithTimeout(reporting).Should(Succeed())
+	}).WithTimeout(max(time.Until(r.deadline), time.Second)).Should(Succeed())
 }
 
 // attempts counts the writes of the row that were denied so far.

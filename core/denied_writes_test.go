@@ -30,6 +30,7 @@ func TestDeniedWrites_AreReportedAndBackOff(t *testing.T) {
 			r.act(r)
 		}
 	}
+	w.deadline = time.Now().Add(reporting)
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			for _, report := range r.reported {
@@ -185,8 +186,9 @@ func aloneSet(r *row) {
 // aloneMachine has a Machine without a MachineSet, and its objects without an owner.
 func aloneMachine(r *row) {
 	machine := &clusterv1.Machine{ObjectMeta: r.deployment.ObjectMeta, Spec: r.deployment.Spec.Template.Spec}
-	machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef = coretest.Ref(machineKind, machine.Name), coretest.Ref(configKind, machine.Name)
-	r.more = append(r.more, coretest.Object(configKind, r.namespace, machine.Name), coretest.Object(machineKind, r.namespace, machine.Name), machine)
+	name := machine.Name
+	machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef = coretest.Ref(machineKind, name), coretest.Ref(configKind, name)
+	r.more = append(r.more, coretest.Object(configKind, r.namespace, name), coretest.Object(machineKind, r.namespace, name), machine)
 	r.deployment = nil
 }
 
