@@ -97,7 +97,7 @@ func newDeniedWrites(t *testing.T) *deniedWrites {
 // installPolicies installs one policy for all that is in namespaces, which goes by the annotation of the namespace, and one for the rest,
 // which goes by that of the object. ConfigMaps are denied in each namespace with the annotation, so that a test sees when it is in force.
 func (w *deniedWrites) installPolicies() {
-	const write = "request.operation + ' ' + request.resource.resource + (request.subResource == '' ? '' : '/' + request.subResource)"
+	const write = "request.operation + ' ' + request.resource.resource + (has(request.subResource) ? '/' + request.subResource : '')"
 	allowed := func(of string) string {
 		return fmt.Sprintf("!has(%[1]s.metadata.annotations) || !('%[2]s' in %[1]s.metadata.annotations) || "+
 			"request.resource.resource != 'configmaps' && %[1]s.metadata.annotations['%[2]s'] != %[3]s", of, deniedAnnotation, write)

@@ -90,18 +90,15 @@ var machineWrites = []deniedWrite{
 	{name: "Machine: deletion of the infrastructure machine", denied: "DELETE " + plural(machineKind), act: removeMachine,
 		reported: []string{"Machine Deleting"}},
 	{name: "Machine: removal of the finalizer", denied: "UPDATE machines", act: removeMachine, reported: []string{"Machine Deleting"}},
-	{name: "Machine: labels of the Node", denied: "UPDATE nodes", act: relabel, reported: []string{"Machine NodeHealthy", "Machine Ready"}},
+	{name: "Machine: labels of the Node", denied: "UPDATE nodes", act: relabel, reported: []string{"Machine NodeHealthy", "Machine NodeSyncFailed"}},
 	{name: "Machine: cordon", denied: "UPDATE nodes", act: removeMachine, reported: []string{"Machine Deleting"}},
 	{name: "Machine: eviction", denied: "CREATE pods/eviction", act: func(r *row) {
 		r.pod()
 		removeMachine(r)
 	}, reported: []string{"Machine Deleting"}},
-	{name: "Machine: deletion of pods by force", denied: "DELETE pods", act: func(r *row) {
-		r.pod()
-		r.patch(r.machine(), `{"spec":{"deletion":{"nodeDrainTimeoutSeconds":1}}}`)
-		removeMachine(r)
-	}, reported: []string{"Machine Deleting"}},
-	{name: "Machine: deletion of the Node", denied: "DELETE nodes", act: removeMachine, reported: []string{"Machine Deleting"}},
+	{name: "Machine: deletion of the Node", denied: "DELETE nodes", with: func(r *row) {
+		r.deployment.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0) // No timeout.
+	}, act: removeMachine, reported: []string{"Machine Deleting"}},
 }
 
 var setWrites = []deniedWrite{
