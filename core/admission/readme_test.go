@@ -18,6 +18,7 @@ import (
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/machineset"
 	"millwright.dev/test/testinputs"
 )
 
@@ -81,6 +82,29 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 			validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil),
 			key,
 		)
+	}
+}
+
+// TestTemplates_LabelsAndAnnotationsOfControllers_AreRejected: by the names that the controllers give them.
+func TestTemplates_LabelsAndAnnotationsOfControllers_AreRejected(t *testing.T) {
+	g := NewWithT(t)
+	all := func(keys ...string) map[string]string {
+		values := map[string]string{}
+		for _, key := range keys {
+			values[key] = "x"
+		}
+		return values
+	}
+	labels := all(machines.CreatorLabel, machines.PreservedLabel)
+	annotations := all(machineset.AdoptAnnotation, machineset.AdoptedAnnotation, machineset.ProviderIDAnnotation, machineset.PropagatedAnnotation)
+	set := &clusterv1.MachineSet{}
+	set.Spec.Template.Labels, set.Spec.Template.Annotations = labels, annotations
+	found := validate.MachineSet(set, nil).ToAggregate()
+	for key := range labels {
+		g.Expect(found).To(MatchError(ContainSubstring("spec.template.metadata.labels[" + key + "]")))
+	}
+	for key := range annotations {
+		g.Expect(found).To(MatchError(ContainSubstring("spec.template.metadata.annotations[" + key + "]")))
 	}
 }
 

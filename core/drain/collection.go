@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // collection is a copy of all objects of one kind in a target cluster. All drains of the cluster share its informer,
@@ -42,7 +40,7 @@ func newCollection[T runtime.Object](
 	affects func(n *nodeDrain, before, after T) bool,
 ) *collection[T] {
 	c := &collection[T]{what: what, affects: affects, members: map[*nodeDrain]bool{}}
-	c.informer = rewatch.NewInformer(source(c.reported), example, 0, cache.Indexers{byKeys: func(obj any) ([]string, error) {
+	c.informer = cache.NewSharedIndexInformer(source(c.reported), example, 0, cache.Indexers{byKeys: func(obj any) ([]string, error) {
 		return keys(obj.(T)), nil
 	}})
 	// Neither fails before the informer has begun.

@@ -4,15 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // watch updates the pods of the Node until the drain is stopped. The reflector lists, watches, and
 // does both again with growing delays when it is cut off.
 func (n *nodeDrain) watch() {
 	reflector := cache.NewReflectorWithOptions(
-		rewatch.Retrying(n.target.podsOf(n.node, n.readReported)), &corev1.Pod{}, podStore{n},
+		n.target.podsOf(n.node, n.readReported), &corev1.Pod{}, podStore{n},
 		cache.ReflectorOptions{Name: "drain of Node " + n.node})
 	reflector.RunWithContext(n.ctx)
 }

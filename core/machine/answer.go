@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,18 +56,21 @@ func (s *scope) mayGiveUp() bool {
 }
 
 // mayTerminateUndrained reports whether the instance may be terminated although the target cluster cannot be reached: no Node can be the
-// Machine's, the Cluster is gone and the Machine never had a Node, or the control plane is deleted with the Cluster. If the Cluster has no
-// controlPlaneRef, its control plane and Pods run on, so the drain is awaited until its timeout.
+// Machine's, the Cluster is gone and the Machine never had a Node, or the target is being deleted and has been silent for the grace period.
+// Upstream does not drain at all once the Cluster is being deleted.
 func (s *scope) mayTerminateUndrained() bool {
 	if s.cluster == nil {
 		return s.nodeless() || !s.Original.Status.NodeRef.IsDefined()
 	}
-	return s.nodeless() || s.cluster.Spec.ControlPlaneRef.IsDefined() && s.targetGoing() && s.isSilent()
+	return s.nodeless() || s.targetGoing() && s.isSilent()
 }
 
 // isSilent reports whether nothing has been heard of the target cluster for the grace period.
-func (s *scope) isSilent() bool {
-	return s.disconnection != nil && !s.Now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
+func (s *scope) isSilent() bool { return s.disconnection != nil && !s.Now.Before(s.silentFrom()) }
+
+// silentFrom is when the grace period of a target cluster that cannot be reached ends.
+func (s *scope) silentFrom() time.Time {
+	return s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod)
 }
 
 // clusterGoing reports whether the Cluster does not exist, or is being deleted.
@@ -87,10 +91,10 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	} else if s.disconnection != nil {
 		message += ": " + s.disconnection.Message
 		if s.targetGoing() {
-			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.Now)))
+			end = end.And(outcome.WaitFor(s.silentFrom().Sub(s.Now)))
 		}
 	}
-	if s.clusterGoing() && reason == clusterv1.MachineDeletingDrainingNodeReason {
+	if reason == clusterv1.MachineDeletingDrainingNodeReason {
 		message += s.heldUndrained(rest)
 	}
 	s.progress = deletion{reason, message}
@@ -106,18 +110,20 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	return end
 }
 
-// heldUndrained describes how long an instance stays if its Node cannot be drained.
+// heldUndrained describes how long an instance stays if its Node cannot be drained, if the Cluster does not exist or is being deleted.
 func (s *scope) heldUndrained(rest time.Duration) string {
-	cause := ". Its Cluster is being deleted"
-	if s.cluster == nil {
-		cause = ". Cluster " + s.Object.Spec.ClusterName + " does not exist"
+	const remedy = "; to terminate it at once, annotate the Machine with " + ForceDeletionAnnotation + "=true"
+	switch {
+	case s.cluster == nil && rest > 0:
+		return fmt.Sprintf(". Cluster %s does not exist, and the instance stays until %s, as Pods may run on it%s",
+			s.Object.Spec.ClusterName, s.Now.Add(rest).UTC().Format(time.RFC3339), remedy)
+	case s.cluster == nil:
+		return ". Cluster " + s.Object.Spec.ClusterName + " does not exist, and the instance stays, as Pods may run on it" + remedy
+	case s.targetGoing() && s.disconnection != nil:
+		return fmt.Sprintf(". The target cluster is being deleted: the drain is skipped at %s if it has not answered by then",
+			s.silentFrom().UTC().Format(time.RFC3339))
 	}
-	until := "until the drain timeout"
-	if rest > 0 {
-		until = "until " + s.Now.Add(rest).UTC().Format(time.RFC3339)
-	}
-	return cause + ", and the instance stays " + until + ", as Pods may run on it; to terminate it at once, annotate the Machine with " +
-		ForceDeletionAnnotation + "=true"
+	return ""
 }
 
 // startUp is how long the first connection of a core that has just started may still take without being reported;

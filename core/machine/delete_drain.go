@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -71,7 +72,14 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 
 // drainWithoutConnection waits for the target cluster, unless nothing is to be drained or the drain is forced.
 func (s *scope) drainWithoutConnection(excluded bool, forced forcing) outcome.Outcome {
-	if s.mayTerminateUndrained() || excluded || forced.cause != "" {
+	if excluded || forced.cause != "" {
+		return outcome.Continue()
+	}
+	if s.mayTerminateUndrained() {
+		if s.Original.Status.NodeRef.IsDefined() && s.disconnection != nil {
+			s.timedOut(DrainSkippedEvent, "Drain", fmt.Sprintf("Node %s is not drained: its cluster is being deleted, and has not answered since %s",
+				s.Original.Status.NodeRef.Name, s.disconnection.LastSuccess.UTC().Format(time.RFC3339)))
+		}
 		return outcome.Continue()
 	}
 	return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)

@@ -160,18 +160,6 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.setFinalizers(plane)
 		f.eventuallyGone(f.cluster())
 	})
-	t.Run("its Cluster, nothing but a kubeconfig, is being deleted: the instance stays until the drain timeout, or by force", func(t *testing.T) {
-		f := newFixture(t, version.V1Beta2)
-		f.run()
-		f.severTarget()
-		f.Expect(core.Client.Delete(t.Context(), f.cluster())).To(Succeed())
-		f.draining("Its Cluster is being deleted, and the instance stays until 20", machine.ForceDeletionAnnotation)
-		f.Consistently(func() any { f.refresh(f.infra); return f.infra.GetDeletionTimestamp() }).WithTimeout(2 * core.GracePeriod).Should(BeNil())
-		f.annotate(f.machine, machine.ForceDeletionAnnotation, ptr.To("true"))
-		f.eventuallyGone(f.machine)
-		f.eventuallyGone(f.infra)
-		f.eventuallyGone(f.cluster())
-	})
 	t.Run("its Cluster stays: each step ends with its timeout, and what is left behind is reported", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.machine.Spec.Deletion = clusterv1.MachineDeletionSpec{
@@ -188,6 +176,23 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.eventuallyGone(f.infra)
 		f.Expect(f.eventuallyRecorded(machine.NodeDeletionTimedOutEvent).Note).To(ContainSubstring(node.Name))
 	})
+}
+
+// TestDelete_CAPI9692_ClusterDeletedAndSilent_SkipsDrain: the Cluster has nothing but a kubeconfig, and the drain has no timeout. The target
+// has been silent for the grace period.
+func TestDelete_CAPI9692_ClusterDeletedAndSilent_SkipsDrain(t *testing.T) {
+	core.GracePeriod = 2 * time.Second
+	core.Restart(t)
+	t.Cleanup(func() { core.GracePeriod = 0; core.Restart(t) })
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](0)
+	node := f.run()
+	f.severTarget()
+	f.Expect(core.Client.Delete(t.Context(), f.cluster())).To(Succeed())
+	f.eventuallyGone(f.machine)
+	f.eventuallyGone(f.infra)
+	f.eventuallyGone(f.cluster())
+	f.Expect(f.eventuallyRecorded(machine.DrainSkippedEvent).Note).To(ContainSubstring("Node " + node.Name + " is not drained"))
 }
 
 // TestNodeThatMayNotBeDeleted: the attempts continue without holding a worker, the wait has a name, and the start of the

@@ -32,6 +32,8 @@ const (
 	NodeDrainedEvent = "SuccessfulDrainNode"
 	// DrainForcedEvent means that a drain has become a forced one; the note has the cause.
 	DrainForcedEvent = "DrainForced"
+	// DrainSkippedEvent means that a Node is not drained, since its cluster is being deleted and does not answer.
+	DrainSkippedEvent = "DrainSkipped"
 	// InvalidDrainRuleEvent is on a MachineDrainRule that is invalid and has no effect.
 	InvalidDrainRuleEvent = "InvalidDrainRule"
 	// VolumeDetachTimedOutEvent means that volumes were attached for too long and are not waited for any more.

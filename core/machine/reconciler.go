@@ -62,8 +62,6 @@ type Reconciler struct {
 	drains finishedDrains
 	// observations are the referenced objects that have been read.
 	observations observations
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -104,12 +102,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	result := r.run(ctx, s)
 	if s.Gone {
 		r.withdraw(machine)
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
 	if s.skipSave || s.undetermined() || s.quiet && result.Err() == nil {
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
-	return r.conflicts.Result(request, result.And(r.save(ctx, s)))
+	return result.And(r.save(ctx, s)).Result()
 }
 
 // run runs the steps for the state of the Machine.

@@ -108,7 +108,7 @@ type deletion struct{ reason, message string }
 func (r *Reconciler) newScope(ctx context.Context, machine *clusterv1.Machine) (*scope, error) {
 	s := &scope{
 		Base: scopes.NewBase(machine, r.Clock.Now(), scopes.Writer[*clusterv1.Machine, clusterv1.MachineStatus]{
-			Client: r.Client, Status: statusOf, Shared: true, Versions: r.Written,
+			Client: r.Client, Recorder: r.Recorder, Status: statusOf, Shared: true, Versions: r.Written,
 		}),
 		watchFilter:    r.WatchFilter,
 		options:        r.Options,

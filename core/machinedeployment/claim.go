@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 )
 
 // claim adopts sets that have no controller and that the selector matches, unless their own selector is narrower. Each patch has the
@@ -36,6 +37,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		}
 		adopted := set.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.deployment, deploymentKind))
+		adopted.Labels = with(adopted.Labels, machines.CreatorLabel, string(s.deployment.UID))
 		wanted := adopted.DeepCopy()
 		if err := r.own(ctx, set, adopted); err != nil {
 			end = end.And(outcome.FromError(err))

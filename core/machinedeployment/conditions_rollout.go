@@ -42,7 +42,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 			result.Reason = ProgressDeadlineExceededReason
 			lines = append(lines, stalledText(s))
 		}
-		lines = append(lines, rolloutText(s, outdated)+rejectedDeletions(s))
+		lines = append(lines, rolloutText(s, outdated)+unsettledText(s)+rejectedDeletions(s))
 		if failure != nil {
 			lines = append(lines, fmt.Sprintf("The last attempt failed and is repeated: %v", failure))
 		}
@@ -92,6 +92,16 @@ func rolloutText(s *scope, outdated []string) string {
 		return text + "; outdated are:\n" + strings.Join(outdated, "\n")
 	}
 	return fmt.Sprintf("%s, %d available", text, len(inService(s)))
+}
+
+// unsettledText names the Machines that hold back a rollout, and until when.
+func unsettledText(s *scope) string {
+	unsettled, until := unsettledMachines(s)
+	if len(unsettled) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nUntil %s no outdated Machine is deleted: it is not known yet whether %s serve, which were restored or adopted",
+		until.UTC().Format(time.RFC3339), machines.ListNames(unsettled))
 }
 
 // stalledText describes what a rollout without progress waits for, and since when.

@@ -56,6 +56,10 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	}
 	r.Sets.Wrote(set)
 	s.sets = append(s.sets, set)
+	if !r.storedAsSent(s, sent, set) {
+		// It gets no Machines.
+		return outcome.WaitFor(lookAgain)
+	}
 	s.current, s.created = set, true
 	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)
 	r.event(s, set, CreatedEvent, "CreateMachineSet",

@@ -13,8 +13,10 @@ func (d *draft) onDelete() {
 	minimum := max(d.replicas-d.maxUnavailable, 0)
 	d.takeMissing(d.replicas)
 	d.takeChosen(minimum, append(d.outdated(), d.current())...)
-	d.takeUnavailable(d.replicas)
-	d.shrinkTo(d.replicas)
+	if !d.unknown {
+		d.takeUnavailable(d.replicas)
+		d.shrinkTo(d.replicas)
+	}
 	current := d.current()
 	if limit := d.roomFor(current, 0); limit > current.desired && !current.shrinking() {
 		d.resize(current, limit, fmt.Sprintf("%d replicas are desired", d.replicas))

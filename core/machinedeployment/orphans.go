@@ -43,7 +43,8 @@ func (r *Reconciler) findOrphans(ctx context.Context, s *scope) (orphaned, error
 	for i := range list.Items {
 		machine := &list.Items[i]
 		_, preserved := machine.Labels[machines.PreservedLabel]
-		if metav1.GetControllerOf(machine) == nil && machine.DeletionTimestamp.IsZero() && !preserved {
+		kept := preserved || machine.Labels[machines.CreatorLabel] == machines.NoCreator
+		if metav1.GetControllerOf(machine) == nil && machine.DeletionTimestamp.IsZero() && !kept {
 			counts[machine.Labels[clusterv1.MachineDeploymentUniqueLabel]]++
 		}
 	}

@@ -19,6 +19,7 @@ func (d *draft) scaleProportionally() {
 	d.takeChosen(minimum, append(d.outdated(), d.current())...)
 	total := d.surplus(0)
 	switch goal := min(max(total, d.replicas), highest); {
+	case goal < total && d.unknown:
 	case goal < total:
 		if enough := min(d.availableTotal(), minimum); d.shared(goal).availableTotal() < enough {
 			// An equal share would cost more than those that are of no use anyway.

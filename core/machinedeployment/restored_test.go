@@ -49,7 +49,12 @@ func TestRoll_RestoredMachinesWithoutStatus_AreNotDeleted(t *testing.T) {
 		change  func(*clusterv1.Machine)
 		deletes bool
 	}{
-		"with an instance": {change: func(m *clusterv1.Machine) { m.Spec.ProviderID = "x" }},
+		"with an instance": {change: func(m *clusterv1.Machine) {
+			m.Spec.ProviderID, m.CreationTimestamp = "x", metav1.NewTime(now.Add(-time.Minute))
+		}},
+		"with an instance, for five minutes": {change: func(m *clusterv1.Machine) {
+			m.Spec.ProviderID, m.CreationTimestamp = "x", metav1.NewTime(now.Add(-machines.SettlingPeriod))
+		}, deletes: true},
 		"adopted": {change: func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{machines.AdoptedAnnotation: now.Format(time.RFC3339)}
 		}},
@@ -62,12 +67,22 @@ func TestRoll_RestoredMachinesWithoutStatus_AreNotDeleted(t *testing.T) {
 		}, deletes: true},
 		"new": {change: func(*clusterv1.Machine) {}, deletes: true},
 	} {
-		for _, recreate := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
+		for mode, set := range map[string]func(*settings){
+			"rolling":   func(*settings) {},
+			"recreate":  func(s *settings) { s.recreate = true },
+			"on delete": func(s *settings) { s.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType },
+			"paused":    func(s *settings) { s.paused = true },
+		} {
+			t.Run(name+", "+mode, func(t *testing.T) {
 				s := restoredScope(now, test.change)
-				s.settings.recreate = recreate
+				set(&s.settings)
 				plan := makePlan((&Reconciler{}).look(s))
 				g := NewWithT(t)
+				if text := unsettledText(s); test.deletes {
+					g.Expect(text).To(BeEmpty())
+				} else {
+					g.Expect(text).To(MatchRegexp(`^\nUntil 2026-01-01T00:0[45]:00Z no outdated Machine .* restored-a, restored-b serve`))
+				}
 				if test.deletes {
 					g.Expect(plan.scale).To(HaveLen(1))
 					g.Expect(plan.scale[0].to).To(BeNumerically("<", 2))

@@ -20,6 +20,7 @@ import (
 // choose finds the current set, and requeues for when rollout.after asks for another one.
 func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 	s.current = chooseCurrent(s)
+	r.checkTemplates(s)
 	if s.current == nil && len(s.sets) > 0 {
 		s.outdated = whyOutdated(s, s.sets[len(s.sets)-1])
 	}
@@ -36,14 +37,27 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 	if !known.Finished() {
 		return known
 	}
-	if _, until := unknown(s); !until.IsZero() {
+	if _, until := unsettledMachines(s); !until.IsZero() {
 		return outcome.ContinueAfter(until.Sub(s.Now)).And(r.apply(ctx, s, plan))
 	}
 	return r.apply(ctx, s, plan)
 }
 
-// apply writes what was planned.
+// apply writes what was planned. The current set is created before others shrink: if that fails, or a policy prevents it, they are scaled
+// down as while the rollout is paused, since nothing would take the place of other Machines.
 func (r *Reconciler) apply(ctx context.Context, s *scope, plan plan) outcome.Outcome {
+	end := outcome.Continue()
+	if plan.create {
+		if end = r.createSet(ctx, s, plan); s.stale {
+			return end
+		}
+		if s.current == nil {
+			v := r.look(s)
+			v.paused = true
+			plan = makePlan(v)
+			plan.scale = slices.DeleteFunc(plan.scale, func(step intent) bool { return step.to > step.from })
+		}
+	}
 	intents := map[string]intent{}
 	for _, intent := range plan.scale {
 		intents[intent.set] = intent
@@ -63,35 +77,35 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, plan plan) outcome.Out
 			s.current = desired
 		}
 	}
-	if plan.create && len(failures) == 0 {
-		return r.createSet(ctx, s, plan)
-	}
-	return outcome.FromError(kerrors.NewAggregate(failures))
+	return end.And(outcome.FromError(kerrors.NewAggregate(failures)))
 }
 
 // look makes the planner's view.
 func (r *Reconciler) look(s *scope) view {
 	v := Rollout{Sets: s.sets, Current: s.current, Machines: s.machines, Reserve: r.decreases.reserve}.view(s.settings)
-	v.unknown, _ = unknown(s)
+	unsettled, _ := unsettledMachines(s)
+	v.unknown = len(unsettled) > 0
 	return v
 }
 
-// unknown reports whether it is not known yet if outdated Machines serve, and until when that is so without an event: they were restored or
-// adopted a short time ago.
-func unknown(s *scope) (yes bool, until time.Time) {
+// unsettledMachines returns the outdated Machines of which it is not known yet whether they serve, as they were restored or adopted a short
+// time ago, and until when that is so without an event.
+func unsettledMachines(s *scope) (unsettled []*clusterv1.Machine, until time.Time) {
 	for _, set := range s.sets {
 		if s.current != nil && s.current.UID == set.UID {
 			continue
 		}
 		for _, machine := range s.machines[set.UID] {
 			settled := machines.UnsettledUntil(machine, s.Now)
-			yes = yes || machines.Unobserved(machine) || !settled.IsZero()
-			if settled.After(until) {
+			if settled.IsZero() {
+				continue
+			}
+			if unsettled = append(unsettled, machine); settled.After(until) {
 				until = settled
 			}
 		}
 	}
-	return yes, until
+	return unsettled, until
 }
 
 // applyToSet brings one set up to date and returns it as it is now. The patch has no version: nothing else

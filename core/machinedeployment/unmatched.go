@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/safety/rewritten"
 )
 
@@ -80,4 +81,38 @@ func (r *Reconciler) reviewRewritten(ctx context.Context, s *scope) outcome.Outc
 		return outcome.ContinueAfter(rewritten.Retry)
 	}
 	return outcome.Continue()
+}
+
+// checkTemplates stops the creation of sets if several were created for the present template and have another one: a policy rewrites
+// spec.template, and each new set would be outdated as well. The label that distinguishes sets has the hash of the template as it was sent.
+func (r *Reconciler) checkTemplates(s *scope) {
+	if s.current != nil {
+		return
+	}
+	present := &s.deployment.Spec.Template
+	var changed []string
+	for _, set := range s.sets {
+		because := machines.OutdatedBecause(present, &set.Spec.Template)
+		sent := strings.HasPrefix(labelsFor(s.deployment, set)[clusterv1.MachineDeploymentUniqueLabel], templateHash(present)+"-")
+		if sent && len(because) > 0 && set.DeletionTimestamp.IsZero() {
+			changed = append(changed, set.Name+" ("+strings.Join(because, ", ")+")")
+		}
+	}
+	if len(changed) < machines.Margin {
+		return
+	}
+	text := fmt.Sprintf("%d MachineSets were created for the present template and have another one: %s. An admission policy or webhook changes "+
+		"spec.template: exclude MachineSets there, then delete those of them that have no Machines", len(changed), strings.Join(changed, "; "))
+	s.blockers = append(s.blockers, text)
+	r.warnOnce(s, RewrittenEvent, "CreateMachineSet", text)
+}
+
+// storedAsSent reports whether the API server has stored a new set with the template that was sent. If not, it records a warning.
+func (r *Reconciler) storedAsSent(s *scope, sent, stored *clusterv1.MachineSet) bool {
+	because := machines.OutdatedBecause(&sent.Spec.Template, &stored.Spec.Template)
+	if len(because) > 0 {
+		r.warn(s, stored, RewrittenEvent, "CreateMachineSet", "MachineSet %s is not stored as it was sent: %s. An admission policy or webhook changes "+
+			"spec.template: exclude MachineSets there", stored.Name, strings.Join(because, ", "))
+	}
+	return len(because) == 0
 }

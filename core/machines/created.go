@@ -13,10 +13,9 @@ import (
 	"millwright.dev/core/naming"
 )
 
-// CreatorLabel is on what the core creates: on a MachineSet the UID of its MachineDeployment, on a Machine that of the
-// MachineDeployment, or
-// of the MachineSet if there is none. By it objects are counted whose other labels or owner were changed. NoCreator as its value
-// excludes an object that a user keeps.
+// CreatorLabel is on what the core creates or adopts: on a MachineSet the UID of its MachineDeployment, on a Machine that of the
+// MachineDeployment, or of the MachineSet if there is none. By it objects are counted whose other labels or owner were changed. NoCreator
+// as its value excludes an object that a user keeps.
 const CreatorLabel = "safety.millwright.dev/created-by"
 
 // NoCreator is the value of CreatorLabel for an object that does not count.
@@ -41,8 +40,8 @@ func NewCreator(object metav1.Object, sets ...*clusterv1.MachineSet) *Creator {
 	return c
 }
 
-// Counts reports whether the creator has created an object that is neither being deleted nor preserved. An object that has a
-// controller counts for its controller. For others the label decides, and without it the name: policies may remove both label and owner.
+// Counts reports whether the creator has created an object that is neither being deleted nor preserved. The controller or the label is
+// enough: a policy may change either. An object with neither counts by its name.
 func (c *Creator) Counts(object metav1.Object) bool {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return false
@@ -50,13 +49,20 @@ func (c *Creator) Counts(object metav1.Object) bool {
 	if _, preserved := object.GetLabels()[PreservedLabel]; preserved {
 		return false
 	}
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		return c.UIDs[owner.UID]
-	}
-	if by, labelled := object.GetLabels()[CreatorLabel]; labelled {
-		return c.UIDs[types.UID(by)]
+	owner := metav1.GetControllerOf(object)
+	by, labelled := object.GetLabels()[CreatorLabel]
+	if owner != nil || labelled {
+		return owner != nil && c.UIDs[owner.UID] || c.UIDs[types.UID(by)]
 	}
 	return generatedFrom(c.Name, object.GetName())
+}
+
+// CreatorOf returns the value of CreatorLabel for what a MachineSet creates or adopts.
+func CreatorOf(set *clusterv1.MachineSet) string {
+	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "MachineDeployment" {
+		return string(owner.UID)
+	}
+	return string(set.UID)
 }
 
 // ends matches what follows the name of a MachineDeployment or MachineSet in the names of what was created for it.

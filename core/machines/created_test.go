@@ -25,7 +25,11 @@ func TestCreatorCounts(t *testing.T) {
 	}{
 		"controlled by the set":        {object: metav1.ObjectMeta{Name: "x", OwnerReferences: of(set)}, want: true},
 		"controlled, labels removed":   {object: metav1.ObjectMeta{Name: "d-bcdfg-hjklm", OwnerReferences: of(set)}, want: true},
-		"controlled by another":        {object: metav1.ObjectMeta{Name: "d-bcdfg-hjklm", OwnerReferences: of(other), Labels: by("d-uid")}},
+		"controlled by another":        {object: metav1.ObjectMeta{Name: "d-bcdfg-hjklm", OwnerReferences: of(other)}},
+		"adopted by another":           {object: metav1.ObjectMeta{Name: "d-bcdfg-hjklm", OwnerReferences: of(other), Labels: by("e-uid")}},
+		"label alone, other owner":     {object: metav1.ObjectMeta{Name: "x", OwnerReferences: of(other), Labels: by("d-uid")}, want: true},
+		"owner alone, other label":     {object: metav1.ObjectMeta{Name: "x", OwnerReferences: of(set), Labels: by("e-uid")}, want: true},
+		"excluded, controlled":         {object: metav1.ObjectMeta{Name: "x", OwnerReferences: of(set), Labels: by(NoCreator)}, want: true},
 		"label of the deployment":      {object: metav1.ObjectMeta{Name: "x", Labels: by("d-uid")}, want: true},
 		"label of the set":             {object: metav1.ObjectMeta{Name: "x", Labels: by("s-uid")}, want: true},
 		"label of another":             {object: metav1.ObjectMeta{Name: "d-bcdfg-hjklm", Labels: by("e-uid")}},

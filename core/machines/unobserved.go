@@ -11,7 +11,7 @@ import (
 // created from the set's templates, since its creator does that. Its value is when it was adopted, as an RFC 3339 time.
 const AdoptedAnnotation = "machineset.millwright.dev/adopted"
 
-// SettlingPeriod is the time in which an adopted Machine does not count as unavailable: it may come from a backup, and have no status yet.
+// SettlingPeriod is the time in which a Machine that was adopted, or that was restored without a status, does not count as unavailable.
 const SettlingPeriod = 5 * time.Minute
 
 // Unobserved reports whether a Machine existed before, since it was adopted or has an instance, and has no condition Available yet. Such a
@@ -24,11 +24,18 @@ func Unobserved(machine *clusterv1.Machine) bool {
 	return adopted || machine.Spec.ProviderID != ""
 }
 
-// UnsettledUntil returns the end of the SettlingPeriod of a Machine that is not available. It is zero for other Machines.
+// UnsettledUntil returns until when it is not known whether a Machine serves: SettlingPeriod from its adoption, or, as long as it is
+// unobserved, from its creation. It is zero for other Machines.
 func UnsettledUntil(machine *clusterv1.Machine, now time.Time) time.Time {
-	at, err := time.Parse(time.RFC3339, machine.Annotations[AdoptedAnnotation])
-	if err != nil || !machine.DeletionTimestamp.IsZero() || Available(machine) || !now.Before(at.Add(SettlingPeriod)) {
+	if !machine.DeletionTimestamp.IsZero() || Available(machine) {
 		return time.Time{}
 	}
-	return at.Add(SettlingPeriod)
+	since, err := time.Parse(time.RFC3339, machine.Annotations[AdoptedAnnotation])
+	if created := machine.CreationTimestamp.Time; Unobserved(machine) && (err != nil || created.After(since)) {
+		since = created
+	}
+	if until := since.Add(SettlingPeriod); now.Before(until) {
+		return until
+	}
+	return time.Time{}
 }

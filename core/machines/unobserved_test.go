@@ -19,13 +19,21 @@ func TestUnobserved(t *testing.T) {
 	adopted := func(ago time.Duration) map[string]string {
 		return map[string]string{AdoptedAnnotation: now.Add(-ago).Format(time.RFC3339)}
 	}
+	created := func(ago time.Duration) metav1.ObjectMeta {
+		return metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-ago))}
+	}
 	for name, test := range map[string]struct {
 		machine               clusterv1.Machine
 		unobserved, unsettled bool
 	}{
-		"new":                        {machine: clusterv1.Machine{}},
-		"restored with its instance": {machine: clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "x"}}, unobserved: true},
-		"adopted":                    {machine: clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Second)}}, unobserved: true, unsettled: true},
+		"new": {machine: clusterv1.Machine{}},
+		"restored with its instance": {machine: clusterv1.Machine{ObjectMeta: created(time.Minute), Spec: clusterv1.MachineSpec{ProviderID: "x"}},
+			unobserved: true, unsettled: true},
+		"restored long ago, still without status": {machine: clusterv1.Machine{
+			ObjectMeta: created(5 * time.Minute), Spec: clusterv1.MachineSpec{ProviderID: "x"},
+		}, unobserved: true},
+		"created a minute ago": {machine: clusterv1.Machine{ObjectMeta: created(time.Minute)}},
+		"adopted":              {machine: clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Second)}}, unobserved: true, unsettled: true},
 		"adopted, not available yet": {machine: clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Annotations: adopted(time.Minute)},
 			Status:     clusterv1.MachineStatus{Conditions: condition(metav1.ConditionFalse)},

@@ -8,9 +8,11 @@ import (
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/safety/overshoot"
 )
@@ -41,13 +43,18 @@ func (r *Reconciler) ceilingOf(ctx context.Context, s *scope) (*ceiling, error) 
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", s.deployment.Name)
 	}
-	sets := []*clusterv1.MachineSet{s.Object}
+	sets, planned := []*clusterv1.MachineSet{s.Object}, 0
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], s.deployment) {
 			sets = append(sets, &list.Items[i])
+			planned += int(ptr.Deref(list.Items[i].Spec.Replicas, 0))
 		}
 	}
 	replicas := machines.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
+	if len(paused.By(s.deployment, nil)) > 0 {
+		// A user scales its sets instead.
+		replicas = max(replicas, planned)
+	}
 	return &ceiling{
 		kind: "MachineDeployment", creator: machines.NewCreator(s.deployment, sets...),
 		replicas: replicas, surge: overshoot.Surge(s.deployment, replicas),

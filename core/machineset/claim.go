@@ -14,6 +14,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/safety/rewritten"
 )
 
 // AdoptedAnnotation is the one of package machines.
@@ -37,8 +38,8 @@ func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, cand
 	have := uids(owned)
 	for _, machine := range candidates {
 		// The cache may show a Machine as free that was adopted a moment ago. One that is preserved is of no set, whatever labels it has
-		// left: who adopts it deletes it, or preserves it again, for ever.
-		free := !have[machine.UID] && !machines.Preserved(machine)
+		// left: who adopts it deletes it, or preserves it again, for ever. A user may keep a Machine to themselves, too.
+		free := !have[machine.UID] && !machines.Preserved(machine) && machine.Labels[machines.CreatorLabel] != machines.NoCreator
 		if free && machine.DeletionTimestamp.IsZero() && machine.Spec.ClusterName == set.Spec.ClusterName {
 			plan.adopt = append(plan.adopt, machine)
 		}
@@ -70,8 +71,12 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		}
 		adopted := machine.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.Object, setKind))
-		adopted.Annotations = cloned(adopted.Annotations)
-		adopted.Annotations[AdoptedAnnotation] = s.Now.UTC().Format(time.RFC3339)
+		if !s.created(machine) {
+			adopted.Annotations = cloned(adopted.Annotations)
+			adopted.Annotations[AdoptedAnnotation] = s.Now.UTC().Format(time.RFC3339)
+		}
+		adopted.Labels = cloned(adopted.Labels)
+		adopted.Labels[machines.CreatorLabel] = machines.CreatorOf(s.Object)
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			if !s.wantedOn().Found(adopted) {
 				r.noteRewritten(s, adopted, "Adopt")
@@ -85,6 +90,13 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	return end
 }
 
+// created reports whether a Machine was created for this set, or for its deployment, and has lost its owner since: a policy has removed it,
+// or the set was deleted without its Machines. What is missing of such a Machine is created, unlike that of a Machine that a user made.
+func (s *scope) created(machine *clusterv1.Machine) bool {
+	by := machine.Labels[machines.CreatorLabel]
+	return by != "" && (by == string(s.Object.UID) || by == machines.CreatorOf(s.Object))
+}
+
 // claimed writes a change of ownership and reports whether it was written. One that has lost a race is left to the
 // event that the other's write brings.
 func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.Machine, end *outcome.Outcome) bool {
@@ -95,7 +107,18 @@ func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.
 		return true
 	case persist.Gone(err):
 	default:
-		*end = end.And(outcome.FromError(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.Object.Name)))
+		s.failed(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.Object.Name), end)
 	}
 	return false
+}
+
+// failed notes that one Machine could not be changed. If the API server rejects that, the others are scaled down and completed all the
+// same, and none is created.
+func (s *scope) failed(err error, end *outcome.Outcome) {
+	if persist.Refusal(err) == "" {
+		*end = end.And(outcome.FromError(err))
+		return
+	}
+	s.note(&s.refusals, err.Error())
+	*end = end.And(outcome.ContinueAfter(rewritten.Retry))
 }

@@ -20,7 +20,7 @@ var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == remediation.ReplacesAnnotation || key == ProviderIDAnnotation
+		return key == remediation.ReplacesAnnotation || key == ProviderIDAnnotation || key == AdoptedAnnotation
 	})
 	return annotations
 }
@@ -39,10 +39,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 		},
 		Spec: *set.Spec.Template.Spec.DeepCopy(),
 	}
-	machine.Labels[machines.CreatorLabel] = string(set.UID)
-	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "MachineDeployment" {
-		machine.Labels[machines.CreatorLabel] = string(owner.UID)
-	}
+	machine.Labels[machines.CreatorLabel] = machines.CreatorOf(set)
 	machine.Spec.ClusterName = set.Spec.ClusterName
 	machine.Spec.ProviderID = "" // Whose instance it has is found out; a template has none.
 	pointTo(&machine.Spec.InfrastructureRef, name)

@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
+	"millwright.dev/core/machines"
 )
 
 // orphan releases all Machines of a set that is deleted with --cascade=orphan, as the garbage collector does too: they
@@ -37,7 +38,9 @@ func (r *Reconciler) release(ctx context.Context, s *scope, machine *clusterv1.M
 	delete(released.Annotations, AdoptedAnnotation)
 	if r.claimed(ctx, s, machine, released, end) {
 		s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
-		r.warnAbout(s, machine, releasedEvent, "Release", "Released Machine %s: %s", machine.Name, reason)
+		r.warnAbout(s, machine, releasedEvent, "Release", "Released Machine %s: %s. It stays until you delete it. "+
+			"If you keep it, label it %s=%s: no MachineSet adopts it then, and it does not count as created by this one",
+			machine.Name, reason, machines.CreatorLabel, machines.NoCreator)
 	}
 }
 

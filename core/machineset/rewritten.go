@@ -90,9 +90,9 @@ func (r *Reconciler) keeps(ctx context.Context, s *scope, machine *clusterv1.Mac
 	restored := machine.DeepCopy()
 	wanted.Restore(restored)
 	err = r.Client.Patch(ctx, restored, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
-	s.keepSelector = s.keepSelector || err != nil
-	*end = end.And(outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "restoring the labels of Machine %s",
-		client.ObjectKeyFromObject(machine))))
+	if s.keepSelector = s.keepSelector || err != nil; persist.IgnoreGone(err) != nil {
+		s.failed(errors.Wrapf(err, "restoring the labels of Machine %s", client.ObjectKeyFromObject(machine)), end)
+	}
 	return true
 }
 

@@ -178,6 +178,9 @@ func TestBounded_MachinesAreTakenAway_CreationStops(t *testing.T) {
 		once.Do(func() { t.Log("the ceiling is reached") })
 	})
 	w.G.Consistently(func() int { return w.created(seen) }).WithTimeout(2 * time.Second).Should(Equal(2 + machines.Margin))
+	result, err := w.reconciler.Reconcile(w.Ctx, requestFor(w.current()))
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(result.RequeueAfter).NotTo(BeZero(), "no event shows that there is room again")
 	machine := w.Machines()[0]
 	kept := machine.DeepCopy()
 	kept.Labels[machines.CreatorLabel] = machines.NoCreator
@@ -251,6 +254,7 @@ func TestRelease_OpenshiftMAPI944_WarnsAtSetAndMachine(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		for len(recorder.Events) > 0 {
 			if event := <-recorder.Events; strings.HasPrefix(event, "Warning Released") && strings.Contains(event, machine.Name) {
+				g.Expect(event).To(ContainSubstring("label it " + machines.CreatorLabel + "=none"))
 				warnings++
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/safety/rewritten"
 )
 
 // scale creates missing Machines or deletes superfluous ones.
@@ -79,16 +80,19 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan ScalePlan) outc
 	if n > 0 {
 		made, err = r.create(ctx, s, n)
 	}
+	end := outcome.Continue()
 	if because != "" {
 		s.block(because)
 		r.warnOnce(ctx, s, tooManyEvent, "ScaleUp", because)
+		// No event of this set shows that there is room again.
+		end = outcome.ContinueAfter(rewritten.Retry)
 	}
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.Reason)
 		r.event(s, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.Reason, machines.ListNames(made))
 	}
-	return outcome.FromError(err)
+	return end.And(outcome.FromError(err))
 }
 
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan ScalePlan) outcome.Outcome {

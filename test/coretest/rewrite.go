@@ -19,10 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Rewrite has a webhook change the metadata of all objects of the kind and namespace of a probe, when they are created or updated as
-// listed,
-// as a policy of another team does. It waits until the webhook is in force; so the creation of the probe must be changed, in any case.
-// end ends it.
+// Rewrite has a webhook change metadata and spec of all objects of the kind and namespace of a probe, when they are created or updated as
+// listed, as a policy of another team does. It waits until the webhook is in force, so it must change the metadata of the probe. end ends
+// it.
 func Rewrite(
 	t *testing.T, c client.Client, probe client.Object, operations []admissionregistrationv1.OperationType,
 	change func(*unstructured.Unstructured),
@@ -44,7 +43,10 @@ func Rewrite(
 		}
 		if listed && object.UnmarshalJSON(asked.Object.Raw) == nil {
 			change(object)
-			patch, _ := json.Marshal([]map[string]any{{"op": "replace", "path": "/metadata", "value": object.Object["metadata"]}})
+			patch, _ := json.Marshal([]map[string]any{
+				{"op": "replace", "path": "/metadata", "value": object.Object["metadata"]},
+				{"op": "replace", "path": "/spec", "value": object.Object["spec"]},
+			})
 			review.Response.Patch, review.Response.PatchType = patch, ptr.To(admissionv1.PatchTypeJSONPatch)
 		}
 		_ = json.NewEncoder(w).Encode(review)

@@ -23,6 +23,8 @@ func MachineDeployment(deployment, old *clusterv1.MachineDeployment) field.Error
 func deploymentAlone(deployment *clusterv1.MachineDeployment) field.ErrorList {
 	spec := &deployment.Spec
 	found := labelName(deployment.Name)
+	found = append(found, pastedOwner(deployment)...)
+	found = append(found, pastedAnnotations(field.NewPath("metadata", "annotations"), deployment.Annotations)...)
 	found = append(found, replicas(spec.Replicas, deployment.Annotations)...)
 	found = append(found, deploymentSelector(deployment)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)

@@ -18,7 +18,8 @@ func MachineSet(set, old *clusterv1.MachineSet) field.ErrorList {
 
 func setAlone(set *clusterv1.MachineSet) field.ErrorList {
 	spec := &set.Spec
-	found := replicas(spec.Replicas, set.Annotations)
+	found := pastedFinalizer(set.Finalizers, clusterv1.MachineDeploymentFinalizer)
+	found = append(found, replicas(spec.Replicas, set.Annotations)...)
 	found = append(found, setSelector(set)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)
 	found = append(found, machineNaming(spec.MachineNaming, spec.ClusterName, set.Name)...)

@@ -26,6 +26,8 @@ func template(from *clusterv1.MachineTemplateSpec, clusterName string) field.Err
 	// Machines of sets and deployments are workers.
 	found = append(found, taints(spec.Child("taints"), from.Spec.Taints, false)...)
 	found = append(found, from.ObjectMeta.Validate(path.Child("metadata"))...)
+	found = append(found, pastedLabels(path.Child("metadata", "labels"), from.Labels)...)
+	found = append(found, pastedAnnotations(path.Child("metadata", "annotations"), from.Annotations)...)
 	return append(found, annotationsAt(path.Child("metadata", "annotations"), from.Annotations, templateAnnotations)...)
 }
 
