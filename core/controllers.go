@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/pkg/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -52,10 +50,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := targets.SetupWithManager(mgr, concurrency(o.targetConcurrency)); err != nil {
 		return err
 	}
-	freezer, err := addFreezer(ctx, mgr, o, connections)
-	if err != nil {
-		return err
-	}
+	freezer := freeze.New(o.freeze, clock.RealClock{}, freeze.Connected{Connections: connections})
+	freezer.Measure(ctx)
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	informers := external.NewInformers(resolver, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())
 	judge := newJudge(mgr, o, connections, freezer)
@@ -97,32 +93,6 @@ func addHealthControllers(mgr ctrl.Manager, o *options, judge *machinehealth.Rec
 		WatchFilter: o.WatchFilter,
 	}
 	return checks.SetupWithManager(mgr, concurrency(o.machineHealthCheckConcurrency))
-}
-
-// addFreezer adds what knows when nothing may be replaced. It reads the lease, before this process asks for it, to learn when a core was
-// last at work.
-func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *remote.Connections) (*freeze.Freezer, error) {
-	targets := freeze.Connected{Connections: connections}
-	freezer := freeze.New(o.freeze, clock.RealClock{}, targets)
-	freezer.Recall(ctx, mgr.GetClient())
-	freezer.Measure(ctx)
-	lease := client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}
-	if o.LeaderElect {
-		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), lease); err != nil {
-			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last running")
-		}
-		if err := freezer.RecordAbsence(ctx, mgr.GetClient(), lease); err != nil {
-			mgr.GetLogger().Error(err, "It cannot be recorded that no core was running; it is forgotten if this process exits soon")
-		}
-	}
-	err := mgr.Add(&freeze.Probe{
-		Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Writer: mgr.GetClient(), Clock: clock.RealClock{},
-	})
-	if err != nil {
-		return nil, errors.Wrap(err, "adding the check of the API server")
-	}
-	examiner := &freeze.Examiner{Freezer: freezer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
-	return freezer, examiner.SetupWithManager(mgr, concurrency(o.targetConcurrency))
 }
 
 // addMachineControllers adds those of Clusters and Machines, which read objects of providers and connect to target clusters.
@@ -176,7 +146,6 @@ func addSetControllers(
 		Preflight:   o.preflight,
 		Remediation: o.remediation,
 		Freeze:      freezer,
-		Confirm:     judge.Confirm,
 		Overshoot:   guard,
 
 		PreserveTimeout: o.preserveTimeout, PreserveFailedMax: o.preserveFailedMax,

@@ -27,7 +27,7 @@ func TestDeletingANode(t *testing.T) {
 			if checked {
 				timeouts = "--machine-health-timeout=0s"
 			}
-			t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0", "--restore-grace=0s", timeouts))
+			t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0", timeouts))
 			deployment := createDeployment(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "target"))
 			g.Expect(c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
 			before := awaitMachine(t, c, "")
@@ -66,7 +66,7 @@ func TestADeletionContinuesInAFreeze(t *testing.T) {
 	target, err := coretest.NewHangingTarget(env.Config)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(target.End)
-	t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0", "--restore-grace=0s",
+	t.Cleanup(runCore(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "core"), "--webhook-port=0",
 		"--machine-safety-apiserver-statuscheck-timeout=3s", "--machine-safety-recovery-grace=1h", "--machine-health-timeout=1h"))
 	deployment := createDeployment(t, c, target.Kubeconfig())
 	g.Expect(c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`)))).To(Succeed())
@@ -111,4 +111,19 @@ func TestADeletionContinuesInAFreeze(t *testing.T) {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(ill), ill)).To(Succeed())
 		g.Expect(ill.DeletionTimestamp.IsZero()).To(BeTrue())
 	}).WithTimeout(time.Second).Should(Succeed())
+}
+
+// awaitJudged waits until there are as many Machines, and each is available and was found healthy.
+func awaitJudged(t *testing.T, c client.Client, number int) []clusterv1.Machine {
+	t.Helper()
+	list := &clusterv1.MachineList{}
+	NewWithT(t).Eventually(func(g Gomega) {
+		g.Expect(c.List(t.Context(), list)).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(number))
+		for _, machine := range list.Items {
+			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.AvailableCondition)).To(BeTrue())
+			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)).To(BeTrue())
+		}
+	}).WithTimeout(timeout).Should(Succeed())
+	return list.Items
 }

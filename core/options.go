@@ -159,8 +159,8 @@ func (o *options) addSetFlags(flags *pflag.FlagSet) {
 	)
 }
 
-// addIgnoredFlags adds the flags of Cluster API's core that mean nothing here, or nothing yet, so that a manifest
-// which sets them starts.
+// addIgnoredFlags adds the flags of Cluster API's core, and of earlier builds, that mean nothing here, so that a manifest which sets them
+// starts.
 func addIgnoredFlags(flags *pflag.FlagSet) {
 	var ignored []string
 	for _, concurrency := range []string{
@@ -169,6 +169,10 @@ func addIgnoredFlags(flags *pflag.FlagSet) {
 	} {
 		flags.Int(concurrency, 0, "")
 		ignored = append(ignored, concurrency)
+	}
+	for _, duration := range []string{"restore-grace", "machine-safety-apiserver-statuscheck-period"} {
+		flags.Duration(duration, 0, "")
+		ignored = append(ignored, duration)
 	}
 	for _, text := range []string{"runtime-extension-client-cert-file", "runtime-extension-client-key-file"} {
 		flags.String(text, "", "")

@@ -20,7 +20,7 @@ func TestAllIsReconciledEachSyncPeriod(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	env, c := startServer(t)
 	sent := &coretest.Requests{}
-	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0", "--sync-period=1s", "--restore-grace=0s"))
+	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0", "--sync-period=1s"))
 	deployment := createDeployment(t, c, kubeconfigOf(t, &coretest.Requests{}, env, "target"))
 	g.Expect(c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
 	g.Expect(c.Create(ctx, &clusterv1.MachineHealthCheck{

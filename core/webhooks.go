@@ -62,11 +62,11 @@ func addWebhooks(mgr ctrl.Manager, server *admission.Server, o *options) error {
 		return nil
 	}
 	if o.webhooks.certDir == "" {
-		holder, err := certificates.Add(mgr, certificateSettings(o.OwnNamespace()))
+		certificate, err := certificates.Add(mgr, certificateSettings(o.OwnNamespace()))
 		if err != nil {
 			return err
 		}
-		server.Hold(holder)
+		server.UseCertificate(certificate)
 	}
 	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()})); err != nil {
 		return err

@@ -15,7 +15,7 @@ type ServerOptions struct {
 	// Port is the TCP port on all addresses.
 	Port int
 	// CertDir, CertName and KeyName name files with the certificate, which are read again when they change. Empty, the
-	// certificate is the one of the holder that Hold sets.
+	// certificate comes from where UseCertificate says.
 	CertDir, CertName, KeyName string
 	// TLS sets what else there is to set: versions and ciphers.
 	TLS func(*tls.Config)
@@ -25,7 +25,7 @@ type ServerOptions struct {
 type Server struct {
 	ctrlwebhook.Server
 
-	holder *certificates.Holder
+	certificate *certificates.Reconciler
 }
 
 // NewServer returns a server for the options of a manager.
@@ -37,24 +37,24 @@ func NewServer(o ServerOptions) *Server {
 			if o.TLS != nil {
 				o.TLS(config)
 			}
-			if s.holder != nil {
-				config.GetCertificate = s.holder.GetCertificate
+			if s.certificate != nil {
+				config.GetCertificate = s.certificate.GetCertificate
 			}
 		}},
 	})
 	return s
 }
 
-// Hold has the server show the certificate of a holder, and listen only once there is one. It is called before the
-// manager starts.
-func (s *Server) Hold(holder *certificates.Holder) { s.holder = holder }
+// UseCertificate has the server show the certificate that the core keeps itself, and listen only once there is one. It is called
+// before the manager starts.
+func (s *Server) UseCertificate(r *certificates.Reconciler) { s.certificate = r }
 
 // Start implements manager.Runnable.
 func (s *Server) Start(ctx context.Context) error {
-	if s.holder != nil {
-		s.holder.Begin(ctx)
+	if s.certificate != nil {
+		s.certificate.Begin(ctx)
 		select {
-		case <-s.holder.First():
+		case <-s.certificate.First():
 		case <-ctx.Done():
 			return nil
 		}
@@ -64,8 +64,8 @@ func (s *Server) Start(ctx context.Context) error {
 
 // Check is a readiness check: where webhooks are installed, they must be served.
 func (s *Server) Check(request *http.Request) error {
-	if s.holder != nil {
-		if installed, err := s.holder.Installed(); err != nil || !installed {
+	if s.certificate != nil {
+		if installed, err := s.certificate.Installed(); err != nil || !installed {
 			return err
 		}
 	}

@@ -67,8 +67,8 @@ func (s *scope) setRemediationAllowed() {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
 	frozen := known != nil && known.Status == metav1.ConditionFalse
 	switch {
-	case s.frozen.Unread:
-		// The freezer reads the condition: it stays as the previous core has left it.
+	case s.frozen.Starting:
+		// The condition stays as the previous core has left it.
 	case s.frozen.Active() && (frozen || s.newlyFrozen()):
 		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, together(s.frozen.Message, s.unfreezeWarning())))
 	case !s.frozen.Active() && (known != nil || s.unfreezeRefused != nil):
@@ -77,10 +77,10 @@ func (s *scope) setRemediationAllowed() {
 }
 
 // newlyFrozen reports whether a freeze is worth a condition on a Cluster that had none: not one from before its control plane was
-// there, since there was nothing to replace; nor one that every restart brings.
+// there, since there was nothing to replace.
 func (s *scope) newlyFrozen() bool {
 	initialized := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
-	return !s.frozen.Routine && initialized != nil && initialized.Status == metav1.ConditionTrue &&
+	return initialized != nil && initialized.Status == metav1.ConditionTrue &&
 		initialized.LastTransitionTime.Time.Before(s.frozen.Since)
 }
 

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,28 +17,13 @@ import (
 // for a Cluster whose API server answers.
 func TestATargetThatHangsFreezesItsClusterAlone(t *testing.T) {
 	g := NewWithT(t)
-	options := freeze.DefaultOptions()
-	// Within the timeout a connection is made, and a target that does not hang answers, on a computer that is busy.
-	options.Timeout, options.Grace = 10*time.Second, 2*time.Second
 	core.ProbeFailures = 1000
 	t.Cleanup(func() { core.ProbeFailures = 0 })
-	freezing(t, options, time.Now())
-	cluster := func(kubeconfig func() []byte) *clusterv1.Cluster {
-		namespace := core.Namespace(t)
-		c := &clusterv1.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
-			Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},
-		}
-		core.Create(t, c)
-		core.Kubeconfig(t, namespace, "c", kubeconfig())
-		eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-			g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
-		})
-		return c
-	}
+	// Within the timeout a connection is made, and a target that does not hang answers, on a computer that is busy.
+	freezing(t, freeze.Options{Timeout: 10 * time.Second, Grace: 2 * time.Second})
 	target := core.HangingTarget(t)
-	hung := cluster(func() []byte { return reaching(target.URL) })
-	well := cluster(func() []byte { return core.Env.Kubeconfig })
+	hung := initialized(t, reaching(target.URL))
+	well := initialized(t, core.Env.Kubeconfig)
 
 	target.Hang(coretest.HangAtFirstByte)
 	// It takes more than an hour until the connection counts as lost.

@@ -12,23 +12,20 @@ import (
 	"millwright.dev/core/safety/freeze"
 )
 
-// TestRemediationAllowed: a freeze is reported where there was something to replace, and its end where the freeze was reported.
-func TestRemediationAllowed(t *testing.T) {
+// A freeze is reported where there was something to replace, and its end where the freeze was reported.
+func TestSetRemediationAllowed(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	since := func(reason string, ago time.Duration) freeze.State {
 		return freeze.State{Reason: reason, Message: "because", Since: now.Add(-ago)}
 	}
-	routine := func(ago time.Duration) freeze.State {
-		state := since(freeze.CoreWasAwayReason, ago)
-		state.Routine = true
-		return state
-	}
+	starting := since(freeze.TargetAPIServerUnreachableReason, time.Minute)
+	starting.Starting = true
 	initialized := func(ago time.Duration) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-ago)),
 		}}
 	}
-	frozen := metav1.Condition{Type: RemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: freeze.ClockJumpedReason}
+	frozen := metav1.Condition{Type: RemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: freeze.RecoveringReason}
 	for _, c := range []struct {
 		name  string
 		state freeze.State
@@ -37,14 +34,12 @@ func TestRemediationAllowed(t *testing.T) {
 	}{
 		{"never frozen", freeze.State{}, initialized(time.Hour), "absent"},
 		{"a target that does not answer", since(freeze.TargetAPIServerUnreachableReason, time.Minute), initialized(time.Hour), "False/TargetAPIServerUnreachable"},
-		{"an outage of the management cluster, which could not be said before", since(freeze.RecoveringReason, time.Minute), initialized(time.Hour), "False/Recovering"},
+		{"a target that answers again", since(freeze.RecoveringReason, time.Minute), initialized(time.Hour), "False/Recovering"},
 		{"a control plane that is new", since(freeze.RecoveringReason, time.Minute), initialized(time.Second), "absent"},
 		{"no control plane", since(freeze.TargetAPIServerUnreachableReason, time.Minute), nil, "absent"},
-		{"the start of the core", since(freeze.CoreWasAwayReason, time.Minute), initialized(time.Hour), "False/CoreWasAway"},
-		{"the start of the first core", since(freeze.CoreWasAwayReason, time.Minute), initialized(time.Second), "absent"},
-		{"every start of a core without a lease", routine(time.Minute), initialized(time.Hour), "absent"},
-		{"such a start in the midst of a freeze", routine(time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
-		{"the start of the core in the midst of a freeze", since(freeze.CoreWasAwayReason, time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
+		{"the start of a core", starting, initialized(time.Hour), "absent"},
+		{"the start of a core in a freeze", starting, append(initialized(time.Hour), frozen), "False/Recovering"},
+		{"the next outage", since(freeze.TargetAPIServerUnreachableReason, time.Minute), append(initialized(time.Hour), frozen), "False/TargetAPIServerUnreachable"},
 		{"the end", freeze.State{}, append(initialized(time.Hour), frozen), "True/RemediationAllowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

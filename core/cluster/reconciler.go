@@ -49,8 +49,6 @@ type Reconciler struct {
 	Written *persist.Versions
 
 	kubeconfigs kubeconfigs
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
@@ -63,7 +61,7 @@ type Reconciler struct {
 // Freezer reports when no Machine of a Cluster is replaced: package freeze.
 type Freezer interface {
 	freeze.Source
-	// Dismiss ends a freeze that would end by itself.
+	// Dismiss ends the grace after an outage.
 	Dismiss(cluster client.ObjectKey)
 	// Count has a Cluster in the metric of those that are frozen.
 	Count(cluster client.ObjectKey)
@@ -105,9 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.reconcileNormal)
 	}
 	if s.Gone || s.skipSave {
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
-	return r.conflicts.Result(request, result.And(r.save(ctx, s)))
+	return result.And(r.save(ctx, s)).Result()
 }
 
 // forget drops what is known of a Cluster that no longer exists.

@@ -69,7 +69,7 @@ type deletion struct{ reason, message string }
 func (r *Reconciler) newScope(cluster *clusterv1.Cluster) *scope {
 	return &scope{
 		Base: scopes.NewBase(cluster, r.Clock.Now(), scopes.Writer[*clusterv1.Cluster, clusterv1.ClusterStatus]{
-			Client: r.Client, Status: statusOf, Shared: true, Versions: r.Written,
+			Client: r.Client, Recorder: r.Recorder, Status: statusOf, Shared: true, Versions: r.Written,
 		}),
 		options:        r.Options,
 		infrastructure: reference{ref: cluster.Spec.InfrastructureRef},

@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	connectivity := wake.New()
 	r.Connections.OnConnectivity(connectivity.Enqueue)
 	if r.Freezer != nil {
-		r.Freezer.OnChange(r.enqueueFrozen(mgr, connectivity))
+		r.Freezer.OnChange(connectivity.Enqueue)
 	}
 	if r.Written == nil {
 		r.Written = &persist.Versions{}
@@ -67,24 +67,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		return errors.Wrap(err, "adding the Cluster controller")
 	}
 	return r.Kinds.Bind(built, external.ToReferrers(r.Client, clusters))
-}
-
-// enqueueFrozen enqueues a Cluster whose freeze begins or ends; all of them for a key without a name.
-func (r *Reconciler) enqueueFrozen(mgr ctrl.Manager, queue *wake.Waker) func(client.ObjectKey) {
-	return func(cluster client.ObjectKey) {
-		if cluster.Name != "" {
-			queue.Enqueue(cluster)
-			return
-		}
-		list := &clusterv1.ClusterList{}
-		if err := r.Client.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-			mgr.GetLogger().Error(err, "Listing the Clusters whose freeze has begun or ended")
-			return
-		}
-		for i := range list.Items {
-			queue.Enqueue(client.ObjectKeyFromObject(&list.Items[i]))
-		}
-	}
 }
 
 // clusterOfDeployment maps a MachineDeployment to its Cluster.

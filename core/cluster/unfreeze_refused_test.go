@@ -17,7 +17,7 @@ import (
 // with the policy.
 func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
 	g := NewWithT(t)
-	c := restored(t)
+	c := recovering(t)
 
 	const why = "annotations are kept"
 	has := func(object string) string {
@@ -32,11 +32,11 @@ func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: ""}
 	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.RestoreSuspectedReason))
-		g.Expect(message(c, remediationAllowed)).To(And(ContainSubstring("as Machines that do not exist"), ContainSubstring(why)))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.RecoveringReason))
+		g.Expect(message(c, remediationAllowed)).To(And(ContainSubstring("Nodes get time to report"), ContainSubstring(why)))
 		g.Expect(message(c, "Available")).NotTo(ContainSubstring("controlPlaneEndpoint"))
 		g.Expect(c.Annotations).To(HaveKey(freeze.UnfreezeAnnotation))
-		g.Expect(frozen(t, freeze.RestoreSuspectedReason)).To(BeNumerically(">=", 1))
+		g.Expect(frozen(t, freeze.RecoveringReason)).To(BeNumerically(">=", 1))
 	})
 	lift()
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {

@@ -1,9 +1,10 @@
 package drain
 
 import (
-	"context"
-	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // changed is called, without mu, when something has happened that may call for action or be worth a report.
@@ -24,19 +25,53 @@ func (n *nodeDrain) advance() Result {
 		n.sendCordon(now)
 	}
 	n.joinNeeded()
-	var current *plan
+	current := &plan{reading: true}
 	c := n.circumstances(now)
 	switch {
 	case n.force != nil:
 		current = n.advanceForced(c)
-	case n.listed:
+	case n.read():
 		current = n.advanceNormal(c)
-	default:
-		current = &plan{}
 	}
-	n.cordon.plan(current)
+	if !n.cordon.done && !n.cordon.inFlight && !n.cordon.retryAt.IsZero() {
+		current.at(n.cordon.retryAt)
+	}
 	n.wakeAt(current.next, now)
 	return n.report(current, c)
+}
+
+// joinNeeded has read what the drain needs besides the pods. It is called under mu.
+func (n *nodeDrain) joinNeeded() {
+	if n.force != nil || !Unreachable(n.request.Node) {
+		n.target.attachments.join(n)
+	}
+	if n.request.Mode != Detach && len(n.request.Node.Status.VolumesAttached)+len(n.target.attachments.find(ofNode(n.node))) > 0 {
+		n.target.volumes.join(n)
+	}
+	if n.needsNamespaces() {
+		n.target.namespaces.join(n)
+	}
+	if n.needsDaemonSets() {
+		n.target.daemonSets.join(n)
+	}
+}
+
+func (n *nodeDrain) needsNamespaces() bool {
+	return n.request.Rules != nil && n.request.Rules.namespaces
+}
+
+func (n *nodeDrain) needsDaemonSets() bool {
+	for _, pod := range n.pods {
+		if pod.DaemonSet != "" && !pod.Finished {
+			return true
+		}
+	}
+	return false
+}
+
+// read reports whether everything has been read that decisions about pods rest on.
+func (n *nodeDrain) read() bool {
+	return n.listed && (!n.needsNamespaces() || n.target.namespaces.known()) && (!n.needsDaemonSets() || n.target.daemonSets.known())
 }
 
 func (n *nodeDrain) advanceNormal(c circumstances) *plan {
@@ -44,18 +79,13 @@ func (n *nodeDrain) advanceNormal(c circumstances) *plan {
 		n.moveHandovers(c)
 		c.handovers = n.handovers
 	}
-	returnsNext := n.returning.observe(n.pods, c.now)
 	current := makePlan(n.pods, n.attempts, c)
 	if n.request.Mode == Observe {
 		current.next = time.Time{}
 		return current
 	}
-	if !returnsNext.IsZero() {
-		current.at(returnsNext)
-	}
-	n.readDaemonSets(current, c.now)
 	if n.cordon.done {
-		n.sendEvictions(current.due)
+		n.sendEvictions(current.pods[due])
 	}
 	return current
 }
@@ -65,49 +95,18 @@ func (n *nodeDrain) circumstances(now time.Time) circumstances {
 	c := circumstances{
 		now:         now,
 		unreachable: Unreachable(n.request.Node),
-		daemonSets:  n.daemonSet,
+		daemonSets:  func(uid types.UID) bool { return len(n.target.daemonSets.find(string(uid))) > 0 },
 		rules:       n.request.Rules,
-		namespaces:  n.target.namespaces.get,
-		behaviour:   n.request.Behaviour,
-		returning:   n.returning,
-	}
-	if !n.returning.since.IsZero() && n.force == nil && n.request.Mode != Observe {
-		n.target.budgets.join(n)
-	}
-	if n.target.budgets.known() {
-		c.budgeted = n.target.budgeted
+		namespaces: func(name string) labels.Set {
+			if namespace, found := n.target.namespaces.get(name); found {
+				return namespace.Labels
+			}
+			return nil
+		},
+		returnInterval: n.drainer.options.ReturnInterval,
 	}
 	if !c.unreachable {
 		c.volumes = gatherVolumes(n.request.Node, n.target.attachments, n.target.volumes)
 	}
 	return c
-}
-
-// daemonSet looks the DaemonSet of a pod up, and remembers for this drain that it exists.
-func (n *nodeDrain) daemonSet(pod *Pod) (exists, known bool) {
-	if n.inUse[pod.DaemonSet] {
-		return true, true
-	}
-	exists, known = n.target.daemonSets.exists(pod.DaemonSet, n.returning.arrivals[pod.UID].at, n.now())
-	if exists {
-		n.inUse[pod.DaemonSet] = true
-	}
-	return exists, known
-}
-
-// readDaemonSets starts a read of the DaemonSets where a decision waits for them, and continues after it.
-func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
-	ofDaemonSets := func(pod *Pod) bool { return pod.DaemonSet != "" }
-	if n.stopped || !slices.ContainsFunc(current.undecided, ofDaemonSets) {
-		return
-	}
-	if n.target.daemonSets.await(now, n.changed) {
-		// The reading serves other drains too, so it does not end with this one, but by its own timeout.
-		n.drainer.spawn(func() {
-			n.target.daemonSets.read(context.Background(), n.target, &n.drainer.options)
-		})
-	}
-	if _, retryAt := n.target.daemonSets.readError(); !retryAt.IsZero() {
-		current.at(retryAt)
-	}
 }

@@ -10,36 +10,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Defaults of Options.
 const (
-	// DefaultMaxParallelEvictions is how many evictions of one Node are under way at once.
-	DefaultMaxParallelEvictions = 10
-	// DefaultMinRetry is the delay before a refused eviction is tried for the second time.
-	DefaultMinRetry = 2 * time.Second
-	// DefaultMaxRetry is what the delay grows to. MCM retries every 20 s, Cluster API too.
-	DefaultMaxRetry = 20 * time.Second
-	// DefaultProgressInterval is how often a drain that merely continues is reported.
-	DefaultProgressInterval = 10 * time.Second
-	// DefaultQPS is the rate of requests to one target cluster.
-	DefaultQPS = 500
-	// DefaultBurst is how many requests to one target cluster may exceed the rate for a moment.
-	DefaultBurst = 1000
-	// DefaultRequestTimeout bounds each request but watches.
-	DefaultRequestTimeout = 30 * time.Second
+	// maxParallelEvictions bounds the evictions under way at once for one Node.
+	maxParallelEvictions = 10
+	// qps and burst limit the requests to one target cluster, apart from the limits of Request.Config, so that a thousand
+	// drains do not starve anything else.
+	qps, burst = 500, 1000
+	// requestTimeout bounds each request but lists and watches.
+	requestTimeout = 30 * time.Second
+	// forceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
+	forceTimeout = time.Minute
 	// DefaultDetachTimeout is how long the volumes of an evicted pod may take to be detached, after its grace
 	// period, until the next pod with volumes is evicted all the same. MCM: --machine-pv-detach-timeout.
 	DefaultDetachTimeout = 2 * time.Minute
 	// DefaultReattachTimeout is how long they may take to be attached to another Node. MCM:
 	// --machine-pv-reattach-timeout.
 	DefaultReattachTimeout = 90 * time.Second
-	// DefaultReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted
-	// again, as Cluster API and MCM retry.
-	DefaultReturnInterval = 20 * time.Second
-	// DefaultReturnGrace is how long pods may return until the drain continues without them. kubectl drain and MCM do not
-	// wait at all for pods that come later.
-	DefaultReturnGrace = 2 * time.Minute
-	// DefaultForceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
-	DefaultForceTimeout = time.Minute
 )
 
 // Options configures a Drainer. The zero value of each field means its default.
@@ -50,26 +36,18 @@ type Options struct {
 	Notify func(key types.NamespacedName)
 	// Clock is the time; the real one by default.
 	Clock clock.WithDelayedExecution
-	// MaxParallelEvictions bounds the evictions under way at once for one Node; DefaultMaxParallelEvictions.
-	MaxParallelEvictions int
 	// MinRetry and MaxRetry bound the delay after a refused or failed eviction, which doubles at each
-	// attempt and is lengthened by up to a tenth at random; DefaultMinRetry, DefaultMaxRetry.
+	// attempt and is lengthened by up to a tenth at random; 2 s, and 20 s as with MCM and Cluster API.
 	MinRetry, MaxRetry time.Duration
 	// ProgressInterval is the shortest time between two notifications of a drain that continues without
-	// anything to do; DefaultProgressInterval.
+	// anything to do; 10 s.
 	ProgressInterval time.Duration
-	// QPS and Burst limit the requests to each target cluster; DefaultQPS, DefaultBurst. They are counted
-	// apart from those of Request.Config, so that a thousand drains do not starve anything else.
-	QPS   float32
-	Burst int
 	// DetachTimeout and ReattachTimeout bound how long a pod with volumes waits for those of the pod before it;
 	// DefaultDetachTimeout, DefaultReattachTimeout.
 	DetachTimeout, ReattachTimeout time.Duration
-	// ReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted, and
-	// ReturnGrace how long pods may return until the drain continues without them; DefaultReturnInterval, DefaultReturnGrace.
-	ReturnInterval, ReturnGrace time.Duration
-	// ForceTimeout bounds a forced drain; DefaultForceTimeout.
-	ForceTimeout time.Duration
+	// ReturnInterval is how long a pod that has come to the cordoned Node is left alone before it is evicted; 20 s, after
+	// which Cluster API and MCM retry. Pods that tolerate the cordon would else come back as fast as they are evicted.
+	ReturnInterval time.Duration
 }
 
 // withDefaults fills in what is not set.
@@ -80,17 +58,12 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.MaxParallelEvictions = cmp.Or(o.MaxParallelEvictions, DefaultMaxParallelEvictions)
-	o.MinRetry = cmp.Or(o.MinRetry, DefaultMinRetry)
-	o.MaxRetry = cmp.Or(o.MaxRetry, DefaultMaxRetry)
-	o.ProgressInterval = cmp.Or(o.ProgressInterval, DefaultProgressInterval)
-	o.QPS = cmp.Or(o.QPS, DefaultQPS)
-	o.Burst = cmp.Or(o.Burst, DefaultBurst)
+	o.MinRetry = cmp.Or(o.MinRetry, 2*time.Second)
+	o.MaxRetry = cmp.Or(o.MaxRetry, 20*time.Second)
+	o.ProgressInterval = cmp.Or(o.ProgressInterval, 10*time.Second)
 	o.DetachTimeout = cmp.Or(o.DetachTimeout, DefaultDetachTimeout)
 	o.ReattachTimeout = cmp.Or(o.ReattachTimeout, DefaultReattachTimeout)
-	o.ReturnInterval = cmp.Or(o.ReturnInterval, DefaultReturnInterval)
-	o.ReturnGrace = cmp.Or(o.ReturnGrace, DefaultReturnGrace)
-	o.ForceTimeout = cmp.Or(o.ForceTimeout, DefaultForceTimeout)
+	o.ReturnInterval = cmp.Or(o.ReturnInterval, 20*time.Second)
 	return o
 }
 
@@ -103,10 +76,10 @@ const (
 	// Observe neither cordons nor evicts; it only observes which volumes are attached to the Node.
 	Observe Mode = "Observe"
 	// Forced deletes the pods without grace period, regardless of PodDisruptionBudgets, and is done after
-	// Options.ForceTimeout in any case. DaemonSets' pods, static ones and those that a label or a rule skips stay. Volumes
+	// a minute in any case. DaemonSets' pods, static ones and those that a label or a rule skips stay. Volumes
 	// are left alone, unless Request.ForceDetach is set.
 	Forced Mode = "Forced"
-	// Detach deletes the VolumeAttachments of the Node and looks at nothing else, for at most Options.ForceTimeout. It is
+	// Detach deletes the VolumeAttachments of the Node and looks at nothing else, for at most a minute. It is
 	// for a Node whose machine does not exist any more: nothing on it can write to the volumes.
 	Detach Mode = "Detach"
 )
@@ -118,8 +91,8 @@ type Request struct {
 	Key types.NamespacedName
 	// Cluster names the target cluster. Drains with the same Cluster share connections.
 	Cluster types.NamespacedName
-	// Config reaches the target cluster. When its address or credentials differ from those of the last
-	// Step, as after a rotation of the kubeconfig, the connection is recreated. It is not modified.
+	// Config reaches the target cluster. When the pointer differs from that of the last Step, as after a rotation of the
+	// kubeconfig, the connection is recreated. It is not modified.
 	Config *rest.Config
 	// Node is the Node as last read. Its name, spec.unschedulable and Ready condition are used; a stale
 	// one does no harm.
@@ -129,15 +102,7 @@ type Request struct {
 	// ForceDetach has a forced drain delete the VolumeAttachments of the Node after the pods, as MCM does. The machine
 	// still runs then, and may write to a volume that is attached to another Node already.
 	ForceDetach bool
-	// Began is when the drain began, which may have been in another process. It serves to find again what was
-	// under way then; zero when it is not known.
-	Began time.Time
 	// Rules are the MachineDrainRules that apply, see CompileRules. They decide about pods that no fixed rule
 	// (see the README) has decided about.
 	Rules *Rules
-	// Behaviour decides about pods that neither a fixed rule nor Rules have decided about. Nil means Evict in
-	// order 0 for all.
-	Behaviour func(*Pod) Decision
-	// GracePeriodSeconds replaces the pods' own grace period, when not nil. It has no effect on a forced drain.
-	GracePeriodSeconds *int64
 }

@@ -55,7 +55,7 @@ func podsOnNodes(b *testing.B, namespace string, n int) []*corev1.Pod {
 // sendBare sends what drains send, without any drain.
 func sendBare(b *testing.B, pods []*corev1.Pod) {
 	b.Helper()
-	t, err := newTarget(rest.CopyConfig(env.Config), new((&Options{}).withDefaults()))
+	t, err := newTarget(rest.CopyConfig(env.Config))
 	must(err)
 	defer t.close()
 	nodes := &corev1.NodeList{}
@@ -66,8 +66,7 @@ func sendBare(b *testing.B, pods []*corev1.Pod) {
 	}
 	inParallel(maxStarting, len(pods), func(i int) {
 		node := pods[i].Spec.NodeName
-		_, err := t.cordon(b.Context(), node, uids[node])
-		must(err)
+		must(t.cordon(b.Context(), node, uids[node]))
 		watch, err := t.core.Pods(metav1.NamespaceAll).Watch(b.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		must(err)
 		b.Cleanup(watch.Stop)
@@ -99,7 +98,7 @@ func drainAll(b *testing.B, pods []*corev1.Pod) {
 		}
 		result, err := drainer.Step(b.Context(), request)
 		must(err)
-		if len(result.Terminating) > 0 {
+		if len(result.Pods[Terminating]) > 0 {
 			delete(requests, key)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
+func TestStep_BudgetRefuses_IsBlockedUntilItAllows(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")
@@ -24,8 +24,8 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive())
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(2))
-		g.Expect(result.Blocked[0].PodDisruptionBudget).To(Equal("web"))
+		g.Expect(result.Pods[Blocked]).To(HaveLen(2))
+		g.Expect(result.Pods[Blocked][0].PodDisruptionBudget).To(Equal("web"))
 		g.Expect(result.Message).To(ContainSubstring("PodDisruptionBudget " + w.namespace + "/web forbids it"))
 		g.Expect(result.NextDeadline).To(BeTemporally(">", fake.Now()))
 	})
@@ -34,7 +34,7 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 
 	fake.Step(3 * time.Second)
 	w.eventually(func(g Gomega) { g.Expect(w.requests.count()["evict"]).To(Equal(4)) })
-	w.g.Expect(w.step().Blocked).To(HaveLen(2), "a retry does not look like progress")
+	w.g.Expect(w.step().Pods[Blocked]).To(HaveLen(2), "a retry does not look like progress")
 
 	w.allow(budget, 1)
 	w.eventually(func(g Gomega) {
@@ -43,20 +43,20 @@ func TestBlockedByABudgetUntilItAllowsEviction(t *testing.T) {
 	})
 	w.eventually(func(g Gomega) {
 		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(1))
-		g.Expect(result.Terminating).To(HaveLen(1))
+		g.Expect(result.Pods[Blocked]).To(HaveLen(1))
+		g.Expect(result.Pods[Terminating]).To(HaveLen(1))
 	})
 }
 
-// TestABudgetThatAllowsEvictionIsNoticedByEvent stops the clock, so that no retry by time can be what does it.
-func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
+// TestBudgetChanged_AllowsEviction_RetriesAtOnce stops the clock, so that no retry by time can be what does it.
+func TestBudgetChanged_AllowsEviction_RetriesAtOnce(t *testing.T) {
 	w := newWorld(t, clocktesting.NewFakeClock(time.Now()))
 	w.pod("a")
 	w.pod("b")
 	budget := w.budget(0)
 	w.step()
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Blocked).To(HaveLen(2))
+		g.Expect(w.step().Pods[Blocked]).To(HaveLen(2))
 		g.Expect(w.requests.count()["watch poddisruptionbudgets"]).To(Equal(1))
 	})
 	w.allow(budget, 1)
@@ -66,7 +66,7 @@ func TestABudgetThatAllowsEvictionIsNoticedByEvent(t *testing.T) {
 	w.g.Expect(w.requests.count()["evict"]).To(BeNumerically("<=", 6), "only what is allowed is tried")
 }
 
-func TestBudgetsThatCannotBeSatisfiedAreNamed(t *testing.T) {
+func TestExplain_BudgetCannotBeSatisfied_IsNamed(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.drainer = New(Options{ProgressInterval: time.Hour, Notify: func(key types.NamespacedName) { w.notified <- key }})

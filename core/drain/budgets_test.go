@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUnsatisfiableBudget: a budget that allows nothing is reported only when waiting cannot change that.
-func TestUnsatisfiableBudget(t *testing.T) {
+// TestUnsatisfiable: a budget that allows nothing is reported only when waiting cannot change that.
+func TestUnsatisfiable(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*policyv1.PodDisruptionBudget)
 		want   bool
@@ -26,8 +26,7 @@ func TestUnsatisfiableBudget(t *testing.T) {
 			pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			pdb.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3}
 			test.change(pdb)
-			kept := trimBudget(pdb)
-			NewWithT(t).Expect(kept.unsatisfiable()).To(Equal(test.want))
+			NewWithT(t).Expect(unsatisfiable(pdb)).To(Equal(test.want))
 		})
 	}
 }

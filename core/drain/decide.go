@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"millwright.dev/core/drain/handover"
 )
 
 // unreachableGrace is how long after the end of its grace period a terminating pod of an unreachable Node is
@@ -23,9 +23,6 @@ const (
 	Skip Action = "Skip"
 	// WaitCompleted means that the pod is not evicted, and the drain waits until it is finished and gone.
 	WaitCompleted Action = "WaitCompleted"
-	// undecided means that something must be read first; the drain waits, the pod is left alone. The order that goes
-	// with it is the lowest that may come out, so that nothing overtakes the pod meanwhile.
-	undecided Action = "Undecided"
 )
 
 // Decision is what is done about a pod, and when.
@@ -36,107 +33,45 @@ type Decision struct {
 	Order int32
 }
 
-// circumstances is what a decision rests on besides the pod.
+// circumstances is what a decision rests on besides the pod. Everything in it has been read, except the volumes.
 type circumstances struct {
 	now         time.Time
 	unreachable bool
-	daemonSets  daemonSetLookup
-	rules       *Rules
-	namespaces  namespaceLookup
-	behaviour   func(*Pod) Decision
-	// returning are the pods that come back to the cordoned Node; nil when that plays no part.
-	returning *returning
-	// budgeted reports whether a PodDisruptionBudget is about a pod; nil while that is not known.
-	budgeted func(*Pod) bool
+	// daemonSets reports whether the DaemonSet with a UID exists.
+	daemonSets func(types.UID) bool
+	rules      *Rules
+	// namespaces returns the labels of a namespace.
+	namespaces func(string) labels.Set
+	// returnInterval is how long a pod that has returned is left alone.
+	returnInterval time.Duration
 	// volumes are what is attached to the Node; nil when volumes play no part.
 	volumes *nodeVolumes
 	// handovers are the volumes on their way to other Nodes.
-	handovers map[string]handover.Handover
+	handovers map[string]handover
 }
 
-// daemonSetLookup reports whether the DaemonSet of a pod exists; known is false while that has not been read.
-type daemonSetLookup func(*Pod) (exists, known bool)
-
-// decide applies the rules in their order; the first that has an opinion decides. They are those of Cluster
-// API, which took the first four from kubectl:
-// https://cluster-api.sigs.k8s.io/tasks/automated-machine-management/machine_deletions
+// decide returns what is done about a pod. The rules and their order are those of Cluster API, which took the first three
+// from kubectl: https://cluster-api.sigs.k8s.io/tasks/automated-machine-management/machine_deletions
 func decide(pod *Pod, c circumstances) Decision {
-	rules := []func(*Pod, circumstances) (Decision, bool){
-		lostWithNode,
-		ofDaemonSet,
-		static,
-		labelled,
-		byRules,
-		byBehaviour,
+	drainLabel := pod.Labels[clusterv1.PodDrainLabel]
+	switch {
+	case c.unreachable && pod.DeletionTimestamp != nil && !c.now.Before(lostAt(pod)):
+		// The pod would be gone if its Node could still report it.
+		return Decision{Action: Skip}
+	case pod.DaemonSet != "" && !pod.Finished && c.daemonSets(pod.DaemonSet):
+		// Its DaemonSet would put it back on the Node at once.
+		return Decision{Action: Skip}
+	case pod.Mirror:
+		// Only the kubelet's manifest directory can end a static pod.
+		return Decision{Action: Skip}
+	case strings.EqualFold(drainLabel, "skip"):
+		return Decision{Action: Skip}
+	case strings.EqualFold(drainLabel, "wait-completed"), strings.EqualFold(drainLabel, "waitcompleted"):
+		return Decision{Action: WaitCompleted}
+	default:
+		return c.rules.decide(pod, c.namespaces)
 	}
-	for _, rule := range rules {
-		if decision, ok := rule(pod, c); ok {
-			return decision
-		}
-	}
-	return Decision{Action: Evict}
-}
-
-// lostWithNode skips pods that would be gone if their Node could still report it.
-func lostWithNode(pod *Pod, c circumstances) (Decision, bool) {
-	if !c.unreachable || pod.DeletionTimestamp == nil {
-		return Decision{}, false
-	}
-	return Decision{Action: Skip}, !c.now.Before(lostAt(pod))
 }
 
 // lostAt is when a terminating pod of an unreachable Node counts as lost.
 func lostAt(pod *Pod) time.Time { return pod.DeletionTimestamp.Add(unreachableGrace) }
-
-// ofDaemonSet skips pods of a DaemonSet, since it would put them back on the Node at once. Pods whose
-// DaemonSet is deleted and pods that are finished are evicted like any other.
-func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
-	if pod.DaemonSet == "" || pod.Finished {
-		return Decision{}, false
-	}
-	exists, known := c.daemonSets(pod)
-	if known {
-		return Decision{Action: Skip}, exists
-	}
-	c.daemonSets = func(*Pod) (bool, bool) { return false, true }
-	orphan := decide(pod, c)
-	if orphan.Action != Skip {
-		orphan.Action = undecided
-	}
-	return orphan, true
-}
-
-// static skips mirror pods: only the kubelet's manifest directory can end the real one.
-func static(pod *Pod, _ circumstances) (Decision, bool) {
-	return Decision{Action: Skip}, pod.Mirror
-}
-
-// labelled obeys the label cluster.x-k8s.io/drain with the values skip and wait-completed, in any case. Other
-// values do not count, as upstream has it.
-func labelled(pod *Pod, _ circumstances) (Decision, bool) {
-	switch value := pod.Labels[clusterv1.PodDrainLabel]; {
-	case strings.EqualFold(value, "skip"):
-		return Decision{Action: Skip}, true
-	case strings.EqualFold(value, "wait-completed"), strings.EqualFold(value, "waitcompleted"):
-		return Decision{Action: WaitCompleted}, true
-	default:
-		return Decision{}, false
-	}
-}
-
-// byRules asks the MachineDrainRules.
-func byRules(pod *Pod, c circumstances) (Decision, bool) {
-	decision, ok := c.rules.decide(pod, c.namespaces)
-	if ok && decision.Action == undecided && c.behaviour != nil {
-		decision.Order = min(decision.Order, c.behaviour(pod).Order)
-	}
-	return decision, ok
-}
-
-// byBehaviour asks what the caller brought along.
-func byBehaviour(pod *Pod, c circumstances) (Decision, bool) {
-	if c.behaviour == nil {
-		return Decision{}, false
-	}
-	return c.behaviour(pod), true
-}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -16,7 +17,9 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // simplePod is a pod of the Node as trim would keep it.
 func simplePod(name string, change ...func(*Pod)) *Pod {
-	pod := &Pod{Key: types.NamespacedName{Namespace: "ns", Name: name}, UID: types.UID("uid-" + name)}
+	pod := &Pod{
+		Key: types.NamespacedName{Namespace: "ns", Name: name}, UID: types.UID("uid-" + name), Labels: map[string]string{"name": name},
+	}
 	for _, c := range change {
 		c(pod)
 	}
@@ -24,7 +27,7 @@ func simplePod(name string, change ...func(*Pod)) *Pod {
 }
 
 func label(value string) func(*Pod) {
-	return func(p *Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": value} }
+	return func(p *Pod) { p.Labels["cluster.x-k8s.io/drain"] = value }
 }
 
 func terminatingSince(ends time.Time) func(*Pod) {
@@ -37,50 +40,57 @@ func finished(p *Pod) { p.Finished = true }
 
 func mirrored(p *Pod) { p.Mirror = true }
 
-// lookup knows the DaemonSet "there", knows that "gone" is not, and nothing else. It is asked for pods of DaemonSets alone.
-func lookup(pod *Pod) (exists, known bool) {
-	if pod.DaemonSet == "" {
-		panic("pod " + pod.Key.Name + " has no DaemonSet")
+// rulesFor makes rules that decide about pods by their names.
+func rulesFor(decisions map[string]Decision) *Rules {
+	rules := &Rules{}
+	for name, decision := range decisions {
+		rules.rules = append(rules.rules, rule{decision, []podSelector{{pod: labels.SelectorFromSet(labels.Set{"name": name})}}})
 	}
-	return pod.DaemonSet == "there", pod.DaemonSet != "unread"
+	return rules
+}
+
+// lookup knows the DaemonSet "there" and no other. It is asked for pods of DaemonSets alone.
+func lookup(uid types.UID) bool {
+	if uid == "" {
+		panic("the pod has no DaemonSet")
+	}
+	return uid == "there"
 }
 
 func TestDecide(t *testing.T) {
-	waitAll := func(*Pod) Decision { return Decision{Action: WaitCompleted, Order: 7} }
+	waitAll := &Rules{rules: []rule{{decision: Decision{Action: WaitCompleted, Order: 7}}}}
 	tests := map[string]struct {
 		pod         *Pod
 		unreachable bool
-		behaviour   func(*Pod) Decision
+		rules       *Rules
 		want        Decision
 	}{
-		"an ordinary pod":                                      {pod: simplePod("a"), want: Decision{Action: Evict}},
-		"a finished pod":                                       {pod: simplePod("a", finished), want: Decision{Action: Evict}},
-		"a terminating pod":                                    {pod: simplePod("a", terminatingSince(start)), want: Decision{Action: Evict}},
-		"terminating, unreachable, within grace":               {pod: simplePod("a", terminatingSince(start)), unreachable: true, want: Decision{Action: Evict}},
-		"terminating, unreachable, after grace":                {pod: simplePod("a", terminatingSince(start.Add(-time.Second))), unreachable: true, want: Decision{Action: Skip}},
-		"terminating long, but the Node answers":               {pod: simplePod("a", terminatingSince(start.Add(-time.Hour))), want: Decision{Action: Evict}},
-		"unreachable, not terminating":                         {pod: simplePod("a"), unreachable: true, want: Decision{Action: Evict}},
-		"of a DaemonSet":                                       {pod: simplePod("a", ofSet("there")), want: Decision{Action: Skip}},
-		"of a DaemonSet, finished":                             {pod: simplePod("a", ofSet("there"), finished), want: Decision{Action: Evict}},
-		"of a DaemonSet that is gone":                          {pod: simplePod("a", ofSet("gone")), want: Decision{Action: Evict}},
-		"of a DaemonSet that is not read yet":                  {pod: simplePod("a", ofSet("unread")), want: Decision{Action: undecided}},
-		"of a DaemonSet that is not read, and does not matter": {pod: simplePod("a", ofSet("unread"), label("skip")), want: Decision{Action: Skip}},
-		"orphan of a DaemonSet with a label":                   {pod: simplePod("a", ofSet("gone"), label("skip")), want: Decision{Action: Skip}},
-		"a mirror pod":                                         {pod: simplePod("a", mirrored), want: Decision{Action: Skip}},
-		"a mirror pod that asks for completion":                {pod: simplePod("a", mirrored, label("wait-completed")), want: Decision{Action: Skip}},
-		"labelled skip":                                        {pod: simplePod("a", label("skip")), want: Decision{Action: Skip}},
-		"labelled Skip":                                        {pod: simplePod("a", label("Skip")), want: Decision{Action: Skip}},
-		"labelled wait-completed":                              {pod: simplePod("a", label("wait-completed")), want: Decision{Action: WaitCompleted}},
-		"labelled WaitCompleted":                               {pod: simplePod("a", label("WaitCompleted")), want: Decision{Action: WaitCompleted}},
-		"labelled otherwise":                                   {pod: simplePod("a", label("never")), want: Decision{Action: Evict}},
-		"the caller decides":                                   {pod: simplePod("a"), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
-		"the label comes before the caller":                    {pod: simplePod("a", label("skip")), behaviour: waitAll, want: Decision{Action: Skip}},
-		"an unknown label leaves it to the caller":             {pod: simplePod("a", label("never")), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
+		"an ordinary pod":                         {pod: simplePod("a"), want: Decision{Action: Evict}},
+		"a finished pod":                          {pod: simplePod("a", finished), want: Decision{Action: Evict}},
+		"a terminating pod":                       {pod: simplePod("a", terminatingSince(start)), want: Decision{Action: Evict}},
+		"terminating, unreachable, within grace":  {pod: simplePod("a", terminatingSince(start)), unreachable: true, want: Decision{Action: Evict}},
+		"terminating, unreachable, after grace":   {pod: simplePod("a", terminatingSince(start.Add(-time.Second))), unreachable: true, want: Decision{Action: Skip}},
+		"terminating long, but the Node answers":  {pod: simplePod("a", terminatingSince(start.Add(-time.Hour))), want: Decision{Action: Evict}},
+		"unreachable, not terminating":            {pod: simplePod("a"), unreachable: true, want: Decision{Action: Evict}},
+		"of a DaemonSet":                          {pod: simplePod("a", ofSet("there")), want: Decision{Action: Skip}},
+		"of a DaemonSet, finished":                {pod: simplePod("a", ofSet("there"), finished), want: Decision{Action: Evict}},
+		"of a DaemonSet that is gone":             {pod: simplePod("a", ofSet("gone")), want: Decision{Action: Evict}},
+		"orphan of a DaemonSet with a label":      {pod: simplePod("a", ofSet("gone"), label("skip")), want: Decision{Action: Skip}},
+		"a mirror pod":                            {pod: simplePod("a", mirrored), want: Decision{Action: Skip}},
+		"a mirror pod that asks for completion":   {pod: simplePod("a", mirrored, label("wait-completed")), want: Decision{Action: Skip}},
+		"labelled skip":                           {pod: simplePod("a", label("skip")), want: Decision{Action: Skip}},
+		"labelled Skip":                           {pod: simplePod("a", label("Skip")), want: Decision{Action: Skip}},
+		"labelled wait-completed":                 {pod: simplePod("a", label("wait-completed")), want: Decision{Action: WaitCompleted}},
+		"labelled WaitCompleted":                  {pod: simplePod("a", label("WaitCompleted")), want: Decision{Action: WaitCompleted}},
+		"labelled otherwise":                      {pod: simplePod("a", label("never")), want: Decision{Action: Evict}},
+		"a rule decides":                          {pod: simplePod("a"), rules: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
+		"the label comes before the rules":        {pod: simplePod("a", label("skip")), rules: waitAll, want: Decision{Action: Skip}},
+		"an unknown label leaves it to the rules": {pod: simplePod("a", label("never")), rules: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(decide(test.pod, circumstances{
-				now: start, unreachable: test.unreachable, daemonSets: lookup, behaviour: test.behaviour,
+				now: start, unreachable: test.unreachable, daemonSets: lookup, rules: test.rules,
 			})).To(Equal(test.want))
 		})
 	}
@@ -110,7 +120,6 @@ func TestTrim(t *testing.T) {
 	}
 	g.Expect(trim(pod)).To(Equal(&Pod{
 		Key: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "u", Labels: map[string]string{"l": "v"},
-		Owner:  owner{namespace: "ns", uid: "owner", name: "the controller of pod ns/a"},
 		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c", "a-scratch"}, Priority: 5,
 	}))
 

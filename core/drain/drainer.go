@@ -3,14 +3,10 @@ package drain
 import (
 	"context"
 	"sync"
-	"time"
 
 	pkgerrors "github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// linger is how long a target cluster is kept after its last drain: in a rollout the next one is not far.
-const linger = 30 * time.Second
 
 // Drainer holds the drains that are under way. It is safe for concurrent use.
 type Drainer struct {
@@ -58,30 +54,12 @@ func (d *Drainer) Forget(key types.NamespacedName) {
 	d.forgetLocked(key)
 }
 
-// ForgetCluster ends at once what is kept of a target cluster for drains to come. It is called when the cluster does not
-// exist any more; drains that are under way in it continue until they are forgotten.
-func (d *Drainer) ForgetCluster(cluster types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := d.targets[cluster]
-	if !ok {
-		return
-	}
-	known.expired = true
-	if known.users == 0 {
-		d.dropLocked(cluster, known)
-	}
-}
-
 // Close ends all drains and waits until all goroutines have ended. After it, Step fails.
 func (d *Drainer) Close() {
 	d.mu.Lock()
 	d.closed = true
 	for key := range d.drains {
 		d.forgetLocked(key)
-	}
-	for cluster, target := range d.targets {
-		d.dropLocked(cluster, target)
 	}
 	d.mu.Unlock()
 	d.running.Wait()
@@ -120,23 +98,20 @@ func (d *Drainer) drainFor(request *Request) (*nodeDrain, error) {
 
 // targetLocked finds the target cluster of a request or makes it, and counts the user.
 func (d *Drainer) targetLocked(request *Request) (*target, error) {
-	current, ok := d.targets[request.Cluster]
-	if !ok || !sameConnection(current.source, request.Config) {
+	current := d.targets[request.Cluster]
+	if current == nil || current.source != request.Config {
 		// An older one lives on until the drains that still use it have come up and been replaced.
-		made, err := newTarget(request.Config, &d.options)
+		made, err := newTarget(request.Config)
 		if err != nil {
 			return nil, pkgerrors.Wrapf(err, "failed to connect to Cluster %s", request.Cluster)
 		}
-		if ok && current.users == 0 {
-			current.close()
-		}
 		d.targets[request.Cluster], current = made, made
 	}
-	stopTimer(&current.expiry)
 	current.users++
 	return current, nil
 }
 
+// forgetLocked ends a drain, and its target cluster with the last one.
 func (d *Drainer) forgetLocked(key types.NamespacedName) {
 	drain, ok := d.drains[key]
 	if !ok {
@@ -148,30 +123,10 @@ func (d *Drainer) forgetLocked(key types.NamespacedName) {
 	if drain.target.users > 0 {
 		return
 	}
-	if d.closed || drain.target.expired || d.targets[drain.cluster] != drain.target {
-		d.dropLocked(drain.cluster, drain.target)
-		return
+	if d.targets[drain.cluster] == drain.target {
+		delete(d.targets, drain.cluster)
 	}
-	unused := drain.target
-	// A clock may call with a lock held that a caller who asks it for the time needs.
-	unused.expiry = d.options.Clock.AfterFunc(linger, func() { go d.expire(drain.cluster, unused) })
-}
-
-// expire ends a target cluster that has had no drain for a while.
-func (d *Drainer) expire(cluster types.NamespacedName, unused *target) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if unused.users == 0 {
-		d.dropLocked(cluster, unused)
-	}
-}
-
-// dropLocked ends a target cluster that no drain uses.
-func (d *Drainer) dropLocked(cluster types.NamespacedName, unused *target) {
-	if d.targets[cluster] == unused {
-		delete(d.targets, cluster)
-	}
-	unused.close()
+	drain.target.close()
 }
 
 // spawn runs a function in a goroutine that Close waits for. It is called under mu or by such a goroutine, so

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestForcedDrainsLeaveVolumesAttached: the machine still runs.
-func TestForcedDrainsLeaveVolumesAttached(t *testing.T) {
+// TestStep_Forced_LeavesVolumesAttached: the machine still runs.
+func TestStep_Forced_LeavesVolumesAttached(t *testing.T) {
 	w := newWorld(t, realClock)
 	va := w.volume("v", w.node.Name)
 	w.pod("a")
@@ -28,8 +28,8 @@ func TestForcedDrainsLeaveVolumesAttached(t *testing.T) {
 	w.g.Expect(w.requests.count()).NotTo(HaveKey("delete volumeattachment"))
 }
 
-// TestDetachDeletesTheVolumeAttachmentsOfItsNodeAlone reads no pods, and leaves other Nodes' volumes.
-func TestDetachDeletesTheVolumeAttachmentsOfItsNodeAlone(t *testing.T) {
+// TestStep_Detach_DeletesVolumeAttachmentsOfItsNodeAlone reads no pods, and leaves other Nodes' volumes.
+func TestStep_Detach_DeletesVolumeAttachmentsOfItsNodeAlone(t *testing.T) {
 	w := newWorld(t, realClock)
 	va, other := w.volume("v", w.node.Name), w.volume("w", w.node.Name+"-other")
 	detach := func(r *Request) { r.Mode = Detach }
@@ -41,8 +41,8 @@ func TestDetachDeletesTheVolumeAttachmentsOfItsNodeAlone(t *testing.T) {
 	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch volumeattachments": 1, "delete volumeattachment": 1}))
 }
 
-// TestDetachReportsWhatIsRefusedAndEnds: in the words of who refuses it.
-func TestDetachReportsWhatIsRefusedAndEnds(t *testing.T) {
+// TestStep_DetachRefused_ReportsAndEnds: in the words of who refuses it.
+func TestStep_DetachRefused_ReportsAndEnds(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	va := w.volume("v", w.node.Name)

@@ -5,97 +5,111 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"millwright.dev/core/drain/handover"
 )
+
+// handover is the way of a PersistentVolume from a pod that was evicted to the Node of its successor. While one is on its way
+// no other pod with volumes is evicted, as MCM has it: detaching and attaching is what takes clouds long, and a pod that waits
+// for it does not serve.
+type handover struct {
+	stage stage
+	// deadline is when the stage is over in any case.
+	deadline time.Time
+}
+
+// stage is how far a handover is.
+type stage string
+
+const (
+	// leaving means that the pod is still ending.
+	leaving stage = "leaving"
+	// detaching means that the pod is gone, and the volume is attached to the Node.
+	detaching stage = "detaching"
+	// stuck means that detaching has taken too long, and is not waited for any more.
+	stuck stage = "stuck"
+	// reattaching means that the volume has left the Node, and is not attached to another one.
+	reattaching stage = "reattaching"
+)
+
+// pending reports whether the next pod must wait.
+func (h handover) pending() bool { return h.stage == detaching || h.stage == reattaching }
 
 // surroundings is what the handovers of a Node depend on.
 type surroundings struct {
-	now     time.Time
-	pods    map[types.UID]*Pod
-	volumes *nodeVolumes
-	// evicted reports whether the eviction of a pod was granted.
-	evicted func(*Pod) bool
-	// elsewhere reports whether a PersistentVolume is attached to another Node.
-	elsewhere func(string) bool
-	// exists reports whether there is such a PersistentVolume.
-	exists func(string) bool
+	now      time.Time
+	pods     map[types.UID]*Pod
+	attempts map[types.UID]*attempt
+	volumes  *nodeVolumes
+	// awaited reports whether a PersistentVolume exists and is attached to no other Node.
+	awaited func(string) bool
 	// detachTimeout and reattachTimeout are how long the stages may take.
 	detachTimeout, reattachTimeout time.Duration
 }
 
-// state is the same for volumes instead of pods.
-func (s surroundings) state() handover.State {
-	state := handover.State{
-		Now: s.now, Leaving: map[string]time.Time{}, Attached: make(map[string]time.Time, len(s.volumes.attached)),
-		InUse: s.inUse, Elsewhere: s.elsewhere, Exists: s.exists, DetachTimeout: s.detachTimeout, ReattachTimeout: s.reattachTimeout,
-	}
-	for name, volume := range s.volumes.attached {
-		state.Attached[name] = volume.ending
-	}
+// move updates the handovers, and begins those of the volumes whose pods are leaving.
+func (s surroundings) move(before map[string]handover) map[string]handover {
+	after := map[string]handover{}
 	for uid, names := range s.volumes.own(s.pods) {
-		pod := s.pods[uid]
-		if pod.DeletionTimestamp == nil && !s.evicted(pod) {
+		ends := s.now
+		if deletion := s.pods[uid].DeletionTimestamp; deletion != nil {
+			ends = *deletion
+		} else if a := s.attempts[uid]; a == nil || !a.ok {
 			continue
 		}
-		ends := s.now
-		if pod.DeletionTimestamp != nil {
-			ends = *pod.DeletionTimestamp
-		}
 		for _, name := range names {
-			state.Leaving[name] = ends
+			after[name] = handover{leaving, ends.Add(s.detachTimeout)}
 		}
 	}
-	return state
+	for name, h := range before {
+		if _, found := after[name]; found {
+			continue
+		}
+		if next, goesOn := s.next(name, h); goesOn {
+			after[name] = next
+		}
+	}
+	return after
 }
 
-// inUse reports whether a pod on the Node uses a PersistentVolume.
-func (s surroundings) inUse(volume string) bool {
-	for _, pod := range s.pods {
-		if slices.Contains(s.volumes.of(pod), volume) {
-			return true
+// next is the stage of a volume whose pod is gone. goesOn is false when the handover is over.
+func (s surroundings) next(name string, h handover) (next handover, goesOn bool) {
+	_, attached := s.volumes.attached[name]
+	switch {
+	case attached && (h.stage == stuck || !s.now.Before(h.deadline)):
+		return handover{stuck, h.deadline}, true
+	case attached:
+		return handover{detaching, h.deadline}, true
+	case !s.awaited(name):
+		return handover{}, false
+	case h.stage != reattaching:
+		return handover{reattaching, s.now.Add(s.reattachTimeout)}, true
+	default:
+		return h, s.now.Before(h.deadline)
+	}
+}
+
+// inStage names the volumes whose handover is in a stage, sorted.
+func inStage(handovers map[string]handover, of stage) []string {
+	var names []string
+	for name, h := range handovers {
+		if h.stage == of {
+			names = append(names, name)
 		}
 	}
-	return false
+	slices.Sort(names)
+	return names
 }
 
 // moveHandovers updates the handovers. It is called under mu when pods and volumes are known.
 func (n *nodeDrain) moveHandovers(c circumstances) {
 	options := &n.drainer.options
-	s := surroundings{
-		now: c.now, pods: n.pods, volumes: c.volumes, detachTimeout: options.DetachTimeout, reattachTimeout: options.ReattachTimeout,
-		evicted: func(pod *Pod) bool {
-			a := n.attempts[pod.UID]
-			return a != nil && a.ok
+	n.handovers = surroundings{
+		now: c.now, pods: n.pods, attempts: n.attempts, volumes: c.volumes,
+		detachTimeout: options.DetachTimeout, reattachTimeout: options.ReattachTimeout,
+		awaited: func(name string) bool {
+			_, exists := n.target.volumes.get(name)
+			return exists && !slices.ContainsFunc(n.target.attachments.find(ofVolume(name)), func(a attachment) bool {
+				return a.Status.Attached && a.Spec.NodeName != n.node
+			})
 		},
-		elsewhere: func(name string) bool {
-			for _, a := range n.target.attachments.find(ofVolume(name)) {
-				if a.attached && a.node != n.node {
-					return true
-				}
-			}
-			return false
-		},
-		exists: func(name string) bool {
-			_, found := n.target.volumes.get(name)
-			return found
-		},
-	}
-	state := s.state()
-	if !n.resumed {
-		n.resumed = true
-		n.handovers = handover.Resume(state, n.request.Began, toArriving(n.target.attachments.all(func(a attachment) bool {
-			return a.node != n.node && a.volume != ""
-		})))
-	}
-	n.handovers = handover.Move(n.handovers, state)
-}
-
-// toArriving are the volumes of VolumeAttachments of other Nodes.
-func toArriving(attachments []attachment) []handover.Arriving {
-	arriving := make([]handover.Arriving, 0, len(attachments))
-	for _, a := range attachments {
-		arriving = append(arriving, handover.Arriving{Volume: a.volume, Created: a.created, Attached: a.attached})
-	}
-	return arriving
+	}.move(n.handovers)
 }

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestManyNodesDrainAtOnce has ten callers, like ten workers of a controller, begin the drains of hundreds of Nodes,
+// TestStep_ManyNodes_NoCallerWaits has ten callers, like ten workers of a controller, begin the drains of hundreds of Nodes,
 // each with a pod that does not end: all are evicted, no caller is held up, and no request is sent twice. How fast the drains of a
 // thousand begin is measured by make bench-drain.
-func TestManyNodesDrainAtOnce(t *testing.T) {
+func TestStep_ManyNodes_NoCallerWaits(t *testing.T) {
 	const nodes, callers = 300, 10
 	w := newWorld(t, realClock)
 	// Nothing reads the notifications of this one.
@@ -64,7 +64,7 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 		for i := range requests {
 			result, err := w.drainer.Step(t.Context(), requests[i])
 			must(err)
-			terminating += len(result.Terminating)
+			terminating += len(result.Pods[Terminating])
 		}
 		return terminating
 	}).WithTimeout(time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(nodes))

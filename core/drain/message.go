@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -16,70 +15,29 @@ const namesInMessage = 3
 
 // toMessage describes a Result. The times in it are left out, so that it is equal while nothing changes.
 func toMessage(node string, r *Result, blockers []string) string {
-	if r.Done {
-		return ""
-	}
 	m := message{parts: slices.Clone(blockers)}
-	m.pods("evicting", r.Evicting)
-	m.pods("waiting for termination of", r.Terminating)
-	for _, group := range byReason(r.Blocked) {
-		m.add(fmt.Sprintf("cannot evict %s: %s", names(group.pods), group.reason))
-	}
-	m.pods("waiting for completion of", r.Completing)
+	m.pods("evicting", r.Pods[Evicting])
+	m.pods("waiting for termination of", r.Pods[Terminating])
+	m.blocked("cannot evict %s: %s", r.Pods[Blocked])
+	m.pods("waiting for completion of", r.Pods[Completing])
 	m.volumes("waiting until %s detached", r.Detaching)
 	m.volumes("waiting until %s attached to another Node", r.Reattaching)
-	m.pods("one by one, because of their volumes:", r.Queued)
-	m.pods("after them:", r.Later)
-	if len(m.parts) == 0 {
-		m.add("reading its pods")
-	}
+	m.pods("one by one, because of their volumes:", r.Pods[Queued])
+	m.pods("after them:", r.Pods[Later])
+	m.pods("left alone for a moment, since they have returned to the cordoned Node:", r.Pods[Returning])
 	return fmt.Sprintf("Draining Node %s%s: %s", node, podsLeft(r.left()), m)
 }
 
-// describe names the owners whose pods return, and what to do about it.
-func (r *returning) describe(owners []Owner) []string {
-	tolerant, bound := message{}, message{}
-	kept := false
-	for _, o := range owners {
-		if o.ToleratesCordon {
-			tolerant.add(o.Name)
-		} else {
-			bound.add(o.Name)
-		}
-		kept = kept || o.Kept
+// toForcedMessage describes the Result of a forced drain.
+func toForcedMessage(node string, r *Result, detaching bool, blockers []string) string {
+	m := message{parts: slices.Clone(blockers)}
+	m.pods("deleting", r.Pods[Evicting])
+	m.blocked("cannot delete %s: %s", r.Pods[Blocked])
+	m.pods("given up:", r.Pods[Abandoned])
+	if detaching && r.left() == 0 {
+		m.add("deleting the VolumeAttachments of the Node")
 	}
-	var parts []string
-	if names := tolerant.parts; len(names) > 0 {
-		parts = append(
-			parts,
-			fmt.Sprintf("%s the cordon and %s to the Node: remove the toleration of %s, or keep the pods off the Node by a nodeAffinity",
-				verb(names, "tolerates", "tolerate"), plural(names, "returns", "return"), corev1.TaintNodeUnschedulable),
-		)
-	}
-	if names := bound.parts; len(names) > 0 {
-		parts = append(parts, fmt.Sprintf("%s to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods",
-			verb(names, "returns", "return")))
-	}
-	if len(parts) > 0 {
-		rule := fmt.Sprintf("a replica that returns is evicted every %s at most, and the drain continues without it after %s", r.interval, r.grace)
-		if kept {
-			rule += ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
-		}
-		parts = append(parts, rule)
-	}
-	return parts
-}
-
-// verb lists names with a verb in the right number.
-func verb(names []string, one, several string) string {
-	return listed(names) + " " + plural(names, one, several)
-}
-
-func plural(names []string, one, several string) string {
-	if len(names) == 1 {
-		return one
-	}
-	return several
+	return fmt.Sprintf("Draining Node %s by force%s: %s", node, podsLeft(r.left()), m)
 }
 
 func podsLeft(pods int) string {
@@ -96,13 +54,24 @@ func podsLeft(pods int) string {
 // message is a message in the making.
 type message struct{ parts []string }
 
-func (m message) String() string { return strings.Join(m.parts, "; ") }
+func (m message) String() string {
+	if len(m.parts) == 0 {
+		return "reading its pods"
+	}
+	return strings.Join(m.parts, "; ")
+}
 
 func (m *message) add(part string) { m.parts = append(m.parts, part) }
 
 func (m *message) pods(what string, pods []PodStatus) {
 	if len(pods) > 0 {
-		m.add(what + " " + names(keys(pods)))
+		m.add(what + " " + names(pods))
+	}
+}
+
+func (m *message) blocked(format string, pods []PodStatus) {
+	for _, group := range byReason(pods) {
+		m.add(fmt.Sprintf(format, names(group.pods), group.reason))
 	}
 }
 
@@ -118,7 +87,7 @@ func (m *message) volumes(format string, volumes []string) {
 // blockedGroup is pods that are blocked for the same reason.
 type blockedGroup struct {
 	reason string
-	pods   []types.NamespacedName
+	pods   []PodStatus
 }
 
 // byReason groups blocked pods: by their PodDisruptionBudget where one is known, else by the message. The counts
@@ -144,16 +113,16 @@ func byReason(blocked []PodStatus) []*blockedGroup {
 			index[key] = group
 			groups = append(groups, group)
 		}
-		group.pods = append(group.pods, pod.Pod)
+		group.pods = append(group.pods, *pod)
 	}
 	return groups
 }
 
 // names lists the first pods and counts the others.
-func names(pods []types.NamespacedName) string {
+func names(pods []PodStatus) string {
 	shown := make([]string, 0, len(pods))
-	for _, pod := range pods {
-		shown = append(shown, pod.String())
+	for i := range pods {
+		shown = append(shown, pods[i].Pod.String())
 	}
 	if len(pods) > 1 {
 		return "pods " + listed(shown)
@@ -164,14 +133,25 @@ func names(pods []types.NamespacedName) string {
 // listed lists the first names and counts the others.
 func listed(names []string) string { return conditions.ListNames(names, namesInMessage) }
 
-func sortStatuses(pods []PodStatus) {
-	slices.SortFunc(pods, func(a, b PodStatus) int { return strings.Compare(a.Pod.String(), b.Pod.String()) })
+// toDetachMessage describes what is done about the volumes of a Node whose machine is gone.
+func toDetachMessage(node string, blockers []string) string {
+	text := "Deleting the VolumeAttachments of Node " + node + ", whose instance is gone"
+	if len(blockers) > 0 {
+		text += ": " + strings.Join(blockers, "; ")
+	}
+	return text
 }
 
-func keys(pods []PodStatus) []types.NamespacedName {
-	result := make([]types.NamespacedName, 0, len(pods))
-	for i := range pods {
-		result = append(result, pods[i].Pod)
+// detachErrors are why VolumeAttachments cannot be deleted, each error once.
+func detachErrors(attachments []attachment, attempts map[types.UID]*attempt) []string {
+	slices.SortFunc(attachments, func(a, b attachment) int { return strings.Compare(a.Name, b.Name) })
+	var blockers []string
+	reported := map[string]bool{}
+	for _, a := range attachments {
+		if known := attempts[a.UID]; known != nil && known.failures > 0 && !reported[known.reason] {
+			reported[known.reason] = true
+			blockers = append(blockers, "cannot delete VolumeAttachment "+a.Name+": "+known.reason)
+		}
 	}
-	return result
+	return blockers[:min(len(blockers), namesInMessage)]
 }

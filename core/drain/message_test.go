@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // statusOf is that of pods of these names.
@@ -23,100 +22,62 @@ func statusOf(names ...string) []PodStatus {
 	return list
 }
 
-func TestMessageOfEachList(t *testing.T) {
+func TestToMessage_EachState(t *testing.T) {
 	g := NewWithT(t)
 	blocked := statusOf("a", "b")
 	for i := range blocked {
 		blocked[i].Reason = "no right"
 	}
 	for want, r := range map[string]*Result{
-		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                  {Completing: statusOf("a")},
-		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                     {Evicting: statusOf("a", "b", "c")},
-		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":              {Evicting: statusOf("a"), Completing: statusOf("b")},
-		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                             {Blocked: blocked},
-		"Draining Node n, 1 pod left: reading its pods":                                                    {Returning: statusOf("a")},
-		"Draining Node n: waiting until PersistentVolumes 1, 2, 3 and 1 more are attached to another Node": {Reattaching: []string{"1", "2", "3", "4"}},
+		"Draining Node n, 1 pod left: waiting for completion of pod ns/a":                                               {Pods: map[State][]PodStatus{Completing: statusOf("a")}},
+		"Draining Node n, 3 pods left: evicting pods ns/a, ns/b, ns/c":                                                  {Pods: map[State][]PodStatus{Evicting: statusOf("a", "b", "c")}},
+		"Draining Node n, 2 pods left: evicting pod ns/a; waiting for completion of pod ns/b":                           {Pods: map[State][]PodStatus{Evicting: statusOf("a"), Completing: statusOf("b")}},
+		"Draining Node n, 2 pods left: cannot evict pods ns/a, ns/b: no right":                                          {Pods: map[State][]PodStatus{Blocked: blocked}},
+		"Draining Node n, 1 pod left: left alone for a moment, since they have returned to the cordoned Node: pod ns/a": {Pods: map[State][]PodStatus{Returning: statusOf("a")}},
+		"Draining Node n: waiting until PersistentVolumes 1, 2, 3 and 1 more are attached to another Node":              {Reattaching: []string{"1", "2", "3", "4"}},
 	} {
 		g.Expect(toMessage("n", r, nil)).To(Equal(want))
 	}
 	for want, r := range map[string]*Result{
-		"": {Done: true},
 		"Draining Node n by force: reading its pods":                                     {},
-		"Draining Node n by force, 2 pods left: cannot delete pods ns/a, ns/b: no right": {Blocked: blocked},
+		"Draining Node n by force, 2 pods left: cannot delete pods ns/a, ns/b: no right": {Pods: map[State][]PodStatus{Blocked: blocked}},
 	} {
 		g.Expect(toForcedMessage("n", r, false, nil)).To(Equal(want))
 	}
-	g.Expect(toForcedMessage("n", &Result{Evicting: statusOf("a")}, true, []string{"x"})).To(
+	g.Expect(toForcedMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, true, []string{"x"})).To(
 		Equal("Draining Node n by force, 1 pod left: x; deleting pod ns/a"), "the volumes come after the pods")
 	g.Expect(toDetachMessage("n", nil)).To(Equal("Deleting the VolumeAttachments of Node n, whose instance is gone"))
 	g.Expect(toDetachMessage("n", []string{"x", "y"})).To(Equal("Deleting the VolumeAttachments of Node n, whose instance is gone: x; y"))
 
 	blockers := append(make([]string, 0, 9), "x")
-	toMessage("n", &Result{Evicting: statusOf("a")}, blockers)
-	toForcedMessage("n", &Result{Evicting: statusOf("a")}, false, blockers)
+	toMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, blockers)
+	toForcedMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: statusOf("a")}}, false, blockers)
 	g.Expect(blockers[:2][1]).To(BeEmpty(), "nothing is written behind the end of a list of others")
-	unordered := statusOf("b", "c", "a")
-	sortStatuses(unordered)
-	g.Expect(unordered).To(Equal(statusOf("a", "b", "c")), "a message stays the same while nothing changes")
 }
 
-// TestMessageAboutPodsThatReturn: the message says what to do for each kind of owners, once.
-func TestMessageAboutPodsThatReturn(t *testing.T) {
+func TestMilestone(t *testing.T) {
 	g := NewWithT(t)
-	r := &returning{interval: time.Minute, grace: time.Hour}
-	const rule = "a replica that returns is evicted every 1m0s at most, and the drain continues without it after 1h0m0s"
-	const kept = rule + ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
-	const remedy = ": remove the toleration of node.kubernetes.io/unschedulable, or keep the pods off the Node by a nodeAffinity"
-	const bound = " to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods"
-	g.Expect(r.describe(nil)).To(BeEmpty())
-	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}})).
-		To(Equal([]string{"a tolerates the cordon and returns to the Node" + remedy, rule}))
-	g.Expect(r.describe([]Owner{{Name: "a", ToleratesCordon: true}, {Name: "b", ToleratesCordon: true, Kept: true}})).To(
-		Equal([]string{"a, b tolerate the cordon and return to the Node" + remedy, kept}))
-	g.Expect(r.describe([]Owner{{Name: "a", Kept: true}, {Name: "b"}})).To(Equal([]string{"a, b return" + bound, kept}))
-	g.Expect(r.describe([]Owner{{Name: "a"}, {Name: "b", ToleratesCordon: true}})).To(
-		Equal([]string{"b tolerates the cordon and returns to the Node" + remedy, "a returns" + bound, rule}))
-}
-
-func TestResult(t *testing.T) {
-	g := NewWithT(t)
-	all := &Result{
-		Evicting:    statusOf("a"),
-		Terminating: statusOf("b"),
-		Blocked:     statusOf("c"),
-		Completing:  statusOf("d"),
-		Queued:      statusOf("e"),
-		Later: statusOf(
-			"f",
-		),
-		Returning:  statusOf("g"),
-		Abandoned:  statusOf("h"),
-		LeftOwners: []Owner{{Name: "i"}, {Name: "j"}, {Name: "k"}, {Name: "l"}},
-	}
-	g.Expect(all.left()).To(Equal(7), "what was given up need not go")
-	g.Expect(all.Left()).To(Equal("i, j, k and 1 more"))
-	g.Expect(all.unsatisfiable()).To(BeFalse())
-	all.Blocked[0].Unsatisfiable = true
-	g.Expect(all.unsatisfiable()).To(BeTrue())
+	blocked, unsatisfiable := statusOf("a"), statusOf("a")
+	unsatisfiable[0].Unsatisfiable = true
 	for _, test := range []struct {
-		result           Result
-		drained, settled bool
+		result Result
+		want   milestone
 	}{
-		{Result{}, false, false},
-		{Result{Done: true}, false, false},
-		{Result{VolumesKnown: true}, false, false},
-		{Result{VolumesError: "no right"}, false, false},
-		{Result{Done: true, VolumesError: "no right"}, true, false},
-		{Result{Done: true, VolumesKnown: true}, true, true},
-		{Result{Done: true, VolumesKnown: true, Volumes: make([]Volume, 1)}, true, false},
+		{Result{}, milestone{}},
+		{Result{Done: true}, milestone{done: true}},
+		{Result{VolumesKnown: true}, milestone{}},
+		{Result{Done: true, VolumesError: "no right"}, milestone{done: true, volumesKnown: true}},
+		{Result{Done: true, VolumesKnown: true}, milestone{done: true, volumesKnown: true, detached: true}},
+		{Result{Done: true, VolumesKnown: true, Volumes: make([]Volume, 1)}, milestone{done: true, volumesKnown: true}},
+		{Result{Pods: map[State][]PodStatus{Blocked: blocked}}, milestone{blocked: true}},
+		{Result{Pods: map[State][]PodStatus{Blocked: unsatisfiable}}, milestone{blocked: true, unsatisfiable: true}},
 	} {
-		g.Expect(test.result.drained()).To(Equal(test.drained), "%+v", test.result)
-		g.Expect(test.result.settled()).To(Equal(test.settled), "%+v", test.result)
+		g.Expect(test.result.milestone()).To(Equal(test.want), "%+v", test.result)
 	}
 }
 
-// TestOutcomesOfAnswers about the object that a request was for.
-func TestOutcomesOfAnswers(t *testing.T) {
+// TestToOutcome_Causes about the object that a request was for.
+func TestToOutcome_Causes(t *testing.T) {
 	g := NewWithT(t)
 	pods := schema.GroupResource{Resource: "pods"}
 	ending := func(err *apierrors.StatusError) error {
@@ -129,22 +90,10 @@ func TestOutcomesOfAnswers(t *testing.T) {
 	several := toOutcome(apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")))
 	g.Expect(several.several).To(BeTrue())
 	g.Expect(toOutcome(apierrors.NewTooManyRequests("too busy", 0)).several).To(BeFalse())
-
-	invalid := func(path *field.Path, make func(*field.Path, any, string) *field.Error) error {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n", field.ErrorList{make(path, "x", "field is immutable")})
-	}
-	wrong := func(path *field.Path, value any, why string) *field.Error { return field.Invalid(path, value, why) }
-	forbidden := func(path *field.Path, _ any, why string) *field.Error { return field.Forbidden(path, why) }
-	uid := field.NewPath("metadata", "uid")
-	g.Expect(isOfAnotherUID(invalid(uid, wrong))).To(BeTrue())
-	g.Expect(isOfAnotherUID(invalid(field.NewPath("metadata", "name"), wrong))).To(BeFalse(), "of another field")
-	g.Expect(isOfAnotherUID(invalid(uid, forbidden))).To(BeFalse(), "it must not be set at all")
-	g.Expect(isOfAnotherUID(errors.New("metadata.uid: Invalid value"))).To(BeFalse(), "no answer")
-	g.Expect(isOfAnotherUID(nil)).To(BeFalse())
 }
 
-// TestARefusalIsRemembered with its whole message, until a success.
-func TestARefusalIsRemembered(t *testing.T) {
+// TestRefused with its whole message, until a success.
+func TestRefused(t *testing.T) {
 	g := NewWithT(t)
 	a := &attempt{inFlight: true, ok: true}
 	a.refused(start, outcome{budget: "web", reason: "no", several: true}, time.Second, time.Minute)
@@ -170,12 +119,12 @@ func TestDetachErrors(t *testing.T) {
 	for _, order := range []string{"abcdefg", "gfedcba", "bdafgec"} {
 		var attachments []attachment
 		for _, name := range order {
-			attachments = append(attachments, attachment{name: string(name), uid: types.UID(name)})
+			attachments = append(attachments, volumeAttachment(string(name)))
 		}
 		g.Expect(detachErrors(attachments, attempts)).To(Equal([]string{
 			"cannot delete VolumeAttachment a: " + lost, "cannot delete VolumeAttachment c: c is protected",
 			"cannot delete VolumeAttachment d: d is protected",
 		}), order)
 	}
-	g.Expect(detachErrors([]attachment{{name: "g", uid: "g"}}, attempts)).To(BeEmpty())
+	g.Expect(detachErrors([]attachment{volumeAttachment("g")}, attempts)).To(BeEmpty())
 }

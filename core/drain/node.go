@@ -6,10 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
-
-	"millwright.dev/core/drain/handover"
 )
 
 // nodeDrain is the drain of one Node.
@@ -33,60 +30,46 @@ type nodeDrain struct {
 	// pods are the pods of the Node as last heard; listed means that the first list is complete.
 	pods   map[types.UID]*Pod
 	listed bool
-	// returning is when each pod has come to the Node, and what follows for those that came although it is cordoned.
-	returning *returning
-	// foundCordoned means that the Node was cordoned when the drain began here.
-	foundCordoned bool
 	// watched means that the pods are read.
 	watched bool
 	// podsError is why the pods cannot be read; empty while they can.
 	podsError string
-	// inUse are the DaemonSets that were found to exist; that is not asked again.
-	inUse    map[types.UID]bool
-	cordon   cordon
-	attempts map[types.UID]*attempt
-	// evicted are the pods whose eviction or deletion was sent since the drain began here, and not refused.
-	evicted sets.Set[types.UID]
-	// sender sends evictions and deletions.
-	sender sender
+	cordon    cordon
+	attempts  map[types.UID]*attempt
+	// evicted counts the pods that are gone and whose eviction or deletion was sent and not refused.
+	evicted int
+	// sending is the context of evictions and deletions, of which inFlight are under way; cutOff ends them.
+	sending  context.Context
+	cutOff   context.CancelFunc
+	inFlight int
 	// force is the forced drain, nil while it is not.
 	force *force
-	// handovers are the volumes on their way to other Nodes. resumed is true when those have been looked for
-	// that were under way before; they are when the Node was cordoned as the drain began here.
-	handovers map[string]handover.Handover
-	resumed   bool
+	// handovers are the volumes on their way to other Nodes.
+	handovers map[string]handover
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
-	// returnNotified means that the caller has been notified of pods that return, which is done at once for the first ones.
-	returnNotified bool
-	// leftReported means that a Step has reported that the drain continues without pods that have returned.
-	leftReported bool
 	// reported is what the last Step has returned.
 	reported Result
 }
 
 func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain {
 	ctx, cancel := context.WithCancel(context.Background())
+	sending, cutOff := context.WithCancel(ctx)
 	return &nodeDrain{
 		drainer: drainer, target: target,
 		cluster: request.Cluster, key: request.Key,
 		node: request.Node.Name, nodeUID: request.Node.UID, began: drainer.options.Clock.Now(),
-		ctx: ctx, cancel: cancel,
+		ctx: ctx, cancel: cancel, sending: sending, cutOff: cutOff,
 		request:  *request,
 		pods:     map[types.UID]*Pod{},
-		inUse:    map[types.UID]bool{},
 		attempts: map[types.UID]*attempt{},
-		evicted:  sets.New[types.UID](),
-		resumed:  !request.Node.Spec.Unschedulable,
-
-		returning: newReturning(&drainer.options), foundCordoned: request.Node.Spec.Unschedulable,
 	}
 }
 
 // serves reports whether the drain is the one that a request is about.
 func (n *nodeDrain) serves(request *Request) bool {
 	return n.cluster == request.Cluster && n.node == request.Node.Name && n.nodeUID == request.Node.UID &&
-		(n.watched || request.Mode == Detach) && sameConnection(n.target.source, request.Config)
+		(n.watched || request.Mode == Detach) && n.target.source == request.Config
 }
 
 // start begins to read the pods.
@@ -103,7 +86,6 @@ func (n *nodeDrain) stop() {
 	defer n.mu.Unlock()
 	n.stopped = true
 	n.cancel()
-	n.sender.stop()
 	n.target.leave(n)
 	stopTimer(&n.wake)
 	stopTimer(&n.progress)
@@ -115,12 +97,9 @@ func (n *nodeDrain) step(request Request) Result {
 	defer n.mu.Unlock()
 	forcedNow := n.setMode(request.Mode)
 	n.request = request
-	n.cordon.observe(request.Node, n.now(), n.drainer.options.MinRetry)
+	n.cordon.observe(request.Node, n.now())
 	n.reported = n.advance()
 	n.reported.ForcedNow = forcedNow
-	if n.reported.Done && len(n.reported.LeftOwners) > 0 && !n.leftReported {
-		n.leftReported, n.reported.LeftNow = true, true
-	}
 	stopTimer(&n.progress)
 	return n.reported
 }

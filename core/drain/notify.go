@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -11,15 +10,8 @@ import (
 // blocker, and later, so that several changes go together, of mere progress. It is called under mu.
 func (n *nodeDrain) notifyIfChanged(now Result) {
 	switch {
-	case now.Done == n.reported.Done && now.Message == n.reported.Message && now.VolumesKnown == n.reported.VolumesKnown &&
-		now.VolumesError == n.reported.VolumesError && slices.Equal(now.Volumes, n.reported.Volumes):
-	case len(now.ReturningOwners) > 0 && !n.returnNotified,
-		now.settled(),
-		len(now.Blocked) > 0 && len(n.reported.Blocked) == 0,
-		n.force != nil && now.Done,
-		now.unsatisfiable() && !n.reported.unsatisfiable(),
-		now.drained() && !n.reported.drained():
-		n.returnNotified = n.returnNotified || len(now.ReturningOwners) > 0
+	case now.sameAs(&n.reported):
+	case now.milestone() != n.reported.milestone():
 		stopTimer(&n.progress)
 		n.notify()
 	case n.progress == nil:

@@ -9,11 +9,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestADrainContinuesSoonAfterAnOutage cuts the watches of a drain and keeps the API server out of reach for a while.
-func TestADrainContinuesSoonAfterAnOutage(t *testing.T) {
+// TestStep_AfterAnOutage_ContinuesSoon cuts the watches of a drain and keeps the API server out of reach for a while.
+func TestStep_AfterAnOutage_ContinuesSoon(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
-	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Terminating]).To(HaveLen(1)) })
 	w.requests.cut(func() {
 		w.end("a")
 		w.eventually(func(g Gomega) { g.Expect(w.step().Message).To(ContainSubstring("cannot read the pods of the Node")) })

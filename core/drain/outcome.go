@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"millwright.dev/contracts/controller/persist"
 )
@@ -58,13 +57,6 @@ func toOutcome(err error) outcome {
 
 func isReplaced(err error) bool {
 	return persist.LostRace(err) && strings.Contains(err.Error(), "UID")
-}
-
-// isOfAnotherUID reports whether a patch was refused because the object has another UID than the patch. To an API server that is
-// a change of a field that must not change.
-func isOfAnotherUID(err error) bool {
-	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) &&
-		strings.Contains(err.Error(), "metadata.uid")
 }
 
 // refusal reads a status that is not success.

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestRequestsThatHangHoldUpOthersForAMomentOnly: a peer may answer one kind of requests and hang on another.
-func TestRequestsThatHangHoldUpOthersForAMomentOnly(t *testing.T) {
+// TestPace_RequestsHang_OthersBeginSoon: a peer may answer one kind of requests and hang on another.
+func TestPace_RequestsHang_OthersBeginSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var begun, ended atomic.Int32

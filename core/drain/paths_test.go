@@ -28,7 +28,7 @@ func (w *world) rules(rules ...clusterv1.MachineDrainRule) func(*Request) {
 	return func(r *Request) { r.Rules = compiled }
 }
 
-func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
+func TestStep_RulesChange_TakesEffect(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.pod("b", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
@@ -42,8 +42,8 @@ func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
 	later := newRule("b", drainBehavior, ptr.To[int32](5))
 	w.eventually(func(g Gomega) {
 		result := w.step(w.rules(wait, later))
-		g.Expect(result.Completing).To(HaveLen(1))
-		g.Expect(result.Later).To(HaveLen(1))
+		g.Expect(result.Pods[Completing]).To(HaveLen(1))
+		g.Expect(result.Pods[Later]).To(HaveLen(1))
 	})
 	w.g.Expect(w.requests.count()["watch namespaces"]).To(Equal(1))
 	w.g.Expect(w.terminating()).To(BeEmpty())
@@ -112,7 +112,7 @@ func claiming(claim string, priority int32) func(*corev1.Pod) {
 	}
 }
 
-func TestVolumesAreHandedOverOneByOne(t *testing.T) {
+func TestStep_PodsWithVolumes_AreHandedOverOneByOne(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	first, second, third := w.volume("first", w.node.Name), w.volume("second", w.node.Name), w.volume("third", w.node.Name)
@@ -126,7 +126,7 @@ func TestVolumesAreHandedOverOneByOne(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		result := w.step()
 		g.Expect(result.Detaching).To(ConsistOf(*first.Spec.Source.PersistentVolumeName))
-		g.Expect(result.Queued).To(HaveLen(2))
+		g.Expect(result.Pods[Queued]).To(HaveLen(2))
 		g.Expect(result.Volumes).To(HaveLen(3))
 		g.Expect(result.Message).To(ContainSubstring("is detached"))
 	})
@@ -136,18 +136,14 @@ func TestVolumesAreHandedOverOneByOne(t *testing.T) {
 	w.volume("first", "elsewhere")
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("second")) })
 
-	// Another Drainer, as after a restart, knows what is under way.
 	w.end("second")
-	w.drainer.Close()
-	w.drainer = New(Options{Clock: fake})
-	t.Cleanup(w.drainer.Close)
 	w.eventually(func(g Gomega) {
 		result := w.step()
 		g.Expect(result.Detaching).To(HaveLen(1))
 		g.Expect(result.NextDeadline).To(BeTemporally("~", fake.Now().Add(DefaultDetachTimeout), time.Minute))
 	})
 	w.g.Expect(w.terminating()).To(BeEmpty())
-	fake.Step(DefaultDetachTimeout + time.Second)
+	fake.Step(DefaultDetachTimeout + time.Minute)
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("third")) })
 
 	w.end("third")
@@ -161,8 +157,8 @@ func TestVolumesAreHandedOverOneByOne(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.step().Volumes).To(BeEmpty()) })
 }
 
-// TestAttachmentsWithoutVolumeAreNoError: upstream fails at them. Volumes of pods that stay are not waited for.
-func TestAttachmentsWithoutVolumeAreNoError(t *testing.T) {
+// TestStep_AttachmentWithoutVolume_IsNoError: upstream fails at them. Volumes of pods that stay are not waited for.
+func TestStep_AttachmentWithoutVolume_IsNoError(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.volume("kept", w.node.Name)
 	w.pod("kept", claiming("kept", 0), func(p *corev1.Pod) { p.Labels = map[string]string{clusterv1.PodDrainLabel: "skip"} })
@@ -189,8 +185,8 @@ func TestAttachmentsWithoutVolumeAreNoError(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.step(func(r *Request) { r.Mode = Observe }).Volumes).To(BeEmpty()) })
 }
 
-// TestForcedAtAnyMoment turns a drain that a budget and a hanging API server hold up into a forced one.
-func TestForcedAtAnyMoment(t *testing.T) {
+// TestStep_ForcedWhileBlocked_DeletesAtOnce turns a drain that a budget and a hanging API server hold up into a forced one.
+func TestStep_ForcedWhileBlocked_DeletesAtOnce(t *testing.T) {
 	w := newWorld(t, realClock)
 	va := w.volume("v", w.node.Name)
 	for _, name := range []string{"a", "b", "c"} {
@@ -209,7 +205,7 @@ func TestForcedAtAnyMoment(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Pods[Blocked]).To(HaveLen(1)) })
 	force := func(r *Request) { r.Mode, r.ForceDetach = Forced, true }
 	w.g.Expect(w.step(force).ForcedNow).To(BeTrue())
 	w.g.Expect(w.step(force).ForcedNow).To(BeFalse())
@@ -223,8 +219,8 @@ func TestForcedAtAnyMoment(t *testing.T) {
 	w.g.Expect(w.requests.count()["delete volumeattachment"]).To(Equal(1))
 }
 
-// TestAnEndedDrainEvictsNoMore has a drain with many evictions in its queue turned into one that only observes.
-func TestAnEndedDrainEvictsNoMore(t *testing.T) {
+// TestStep_ModeChanges_EvictsNoMore has a drain with many evictions in its queue turned into one that only observes.
+func TestStep_ModeChanges_EvictsNoMore(t *testing.T) {
 	w := newWorld(t, realClock)
 	for i := range 30 {
 		w.pod(fmt.Sprintf("p%d", i))
@@ -237,7 +233,7 @@ func TestAnEndedDrainEvictsNoMore(t *testing.T) {
 	})
 	w.eventually(func(g Gomega) {
 		w.step()
-		g.Expect(w.requests.count()["evict"]).To(Equal(DefaultMaxParallelEvictions), "so many at once")
+		g.Expect(w.requests.count()["evict"]).To(Equal(maxParallelEvictions), "so many at once")
 	})
 	w.step(func(r *Request) { r.Mode = Observe })
 	w.requests.setAnswer(nil)
@@ -246,8 +242,8 @@ func TestAnEndedDrainEvictsNoMore(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(HaveLen(30)) })
 }
 
-// TestForcedEndsWhenNothingCanBeDone: pods and volumes cannot even be deleted.
-func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
+// TestStep_ForcedAndRefused_Ends: pods and volumes cannot even be deleted.
+func TestStep_ForcedAndRefused_Ends(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.volume("v", w.node.Name)
@@ -269,13 +265,13 @@ func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
 		fake.Step(time.Second)
 		result := w.step(force)
 		g.Expect(result.Done).To(BeTrue(), result.Message)
-		g.Expect(result.Abandoned).To(HaveLen(1))
+		g.Expect(result.Pods[Abandoned]).To(HaveLen(1))
 	})
 	w.g.Expect(w.requests.count()).To(And(HaveKeyWithValue("delete pod", 2), HaveKeyWithValue("delete volumeattachment", 2)))
 }
 
-// TestNothingOutlivesItsCluster counts what several drains of a cluster have read together, and has the cluster go.
-func TestNothingOutlivesItsCluster(t *testing.T) {
+// TestForget_LastDrainOfACluster_EndsItsWatches counts what several drains of a cluster have read together.
+func TestForget_LastDrainOfACluster_EndsItsWatches(t *testing.T) {
 	w := newWorld(t, realClock)
 	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-other"}}
 	w.create(other)
@@ -285,21 +281,11 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 		g.Expect(w.step(second).VolumesKnown).To(BeTrue())
 	})
 	w.g.Expect(w.requests.count()["watch volumeattachments"]).To(Equal(1))
-	request := w.request()
 	target := w.target()
-	w.drainer.Forget(request.Key)
-	w.drainer.ForgetCluster(request.Cluster)
-	w.g.Expect(target.attachments.known()).To(BeTrue(), "the other drain continues")
+	w.drainer.Forget(w.request().Key)
+	w.g.Expect(target.attachments.informer.IsStopped()).To(BeFalse(), "the other drain continues")
 	w.drainer.Forget(w.request(second).Key)
-	w.g.Expect(target.attachments.copied).To(BeNil())
 	_, targets := w.kept()
 	w.g.Expect(targets).To(BeZero())
-
-	w.eventually(func(g Gomega) { g.Expect(w.step().VolumesKnown).To(BeTrue()) })
-	w.drainer.Forget(request.Key)
-	_, targets = w.kept()
-	w.g.Expect(targets).To(Equal(1), "kept for a while")
-	w.drainer.ForgetCluster(request.Cluster)
-	_, targets = w.kept()
-	w.g.Expect(targets).To(BeZero())
+	w.eventually(func(g Gomega) { g.Expect(target.attachments.informer.IsStopped()).To(BeTrue()) })
 }

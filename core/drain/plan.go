@@ -17,34 +17,49 @@ const (
 	grantedTimeout = 30 * time.Second
 )
 
+// State is how far a drain is with a pod.
+type State string
+
+const (
+	// due pods are evicted now; some for the first time, some once more. They are reported as Evicting or Blocked.
+	due State = "Due"
+	// Evicting means that the eviction is due, under way, or granted while the pod does not terminate yet.
+	Evicting State = "Evicting"
+	// Terminating pods have a deletionTimestamp and still exist.
+	Terminating State = "Terminating"
+	// Blocked means that the eviction was refused or has failed; it is retried.
+	Blocked State = "Blocked"
+	// Completing pods may not be evicted, and their completion is awaited.
+	Completing State = "Completing"
+	// Queued pods have volumes and are evicted one after the other, or their volumes are not known yet.
+	Queued State = "Queued"
+	// Later pods are of later groups, and left alone until the groups before them are gone.
+	Later State = "Later"
+	// Returning pods have come to the cordoned Node, and are evicted after Options.ReturnInterval.
+	Returning State = "Returning"
+
+	// Staying pods remain on the Node: those of DaemonSets, static ones, those that a label or a rule skips.
+	Staying State = "Staying"
+	// Completed pods have ended as it was awaited.
+	Completed State = "Completed"
+	// Abandoned means that a forced drain could not delete the pod, released that it has.
+	Abandoned State = "Abandoned"
+	released  State = "Released"
+)
+
+// pending reports whether the drain waits for pods in a state.
+func (s State) pending() bool {
+	return !slices.Contains([]State{Staying, Completed, Abandoned, released}, s)
+}
+
 // plan is what follows from the pods, the evictions so far and the circumstances.
 type plan struct {
-	// due are the pods to evict now; some for the first time, some once more.
-	due []*Pod
-	// evicting are pods with their first eviction on its way, or one granted.
-	evicting    []*Pod
-	terminating []*Pod
-	// blocked are pods whose eviction was refused, and that wait for the next attempt or its answer.
-	blocked    []*Pod
-	completing []*Pod
-	// queued are pods with volumes that wait until those before them have handed over theirs.
-	queued    []*Pod
-	later     []*Pod
-	undecided []*Pod
-	// held are pods that have returned to the Node and are left alone for a while, left those that the drain continues
-	// without.
-	held, left []*Pod
-	// staying are the pods that are not waited for, because they remain on the Node until its end.
-	staying []*Pod
-	// completed counts the pods whose completion was awaited.
-	completed int
-	// abandoned are pods that a forced drain could not delete, released those that it has.
-	abandoned, released []*Pod
+	pods map[State][]*Pod
 	// detach are the VolumeAttachments that a forced drain has to delete now; detaching means that it waits
 	// for the answer to some.
 	detach    []attachment
 	detaching bool
-	// reading means that a forced drain waits for what it has to read.
+	// reading means that something must be read first.
 	reading bool
 	// over means that a forced drain has run out of time.
 	over bool
@@ -54,8 +69,13 @@ type plan struct {
 
 // done reports whether nothing is left to wait for.
 func (p *plan) done() bool {
-	return p.over || len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+len(p.completing)+
-		len(p.queued)+len(p.later)+len(p.held)+len(p.undecided)+len(p.detach) == 0 && !p.detaching && !p.reading
+	pods := 0
+	for state, of := range p.pods {
+		if state.pending() {
+			pods += len(of)
+		}
+	}
+	return p.over || pods+len(p.detach) == 0 && !p.detaching && !p.reading
 }
 
 // at moves next forward to t, if t is earlier.
@@ -65,70 +85,61 @@ func (p *plan) at(t time.Time) {
 	}
 }
 
-// decided is a pod with what is to be done about it.
-type decided struct {
-	pod      *Pod
-	decision Decision
-}
+func (p *plan) add(state State, pod *Pod) { p.pods[state] = append(p.pods[state], pod) }
 
 // makePlan sorts the pods into what is to be done about them. It reads, and changes nothing.
 func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) *plan {
-	result := &plan{}
-	remaining, first := result.split(pods, attempts, c)
+	p := &plan{pods: map[State][]*Pod{}}
+	remaining, first := p.split(pods, attempts, c)
 	var own map[types.UID][]string
 	if c.volumes != nil {
 		own = c.volumes.own(pods)
 	}
 	var withVolumes []*Pod
-	for _, d := range remaining {
-		state, until := c.returning.stateOf(d.pod, attempts[d.pod.UID], c)
+	for pod, decision := range remaining {
+		until := pod.FirstSeen.Add(c.returnInterval)
 		switch {
-		case d.pod.DeletionTimestamp != nil:
-			result.terminating = append(result.terminating, d.pod)
+		case pod.DeletionTimestamp != nil:
+			p.add(Terminating, pod)
 			if c.unreachable {
-				result.at(lostAt(d.pod))
+				p.at(lostAt(pod))
 			}
-		case d.decision.Order > first:
-			result.later = append(result.later, d.pod)
-		case d.decision.Action == WaitCompleted:
-			result.completing = append(result.completing, d.pod)
-		case state == held:
-			result.held = append(result.held, d.pod)
-			result.at(until)
-		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:
-			result.undecided = append(result.undecided, d.pod)
-		case len(own[d.pod.UID]) > 0:
-			withVolumes = append(withVolumes, d.pod)
+		case decision.Order > first:
+			p.add(Later, pod)
+		case decision.Action == WaitCompleted:
+			p.add(Completing, pod)
+		case pod.Returned && attempts[pod.UID] == nil && c.now.Before(until):
+			p.add(Returning, pod)
+			p.at(until)
+		case c.volumes != nil && !c.volumes.known && len(pod.Claims) > 0 && !pod.Finished:
+			p.add(Queued, pod)
+		case len(own[pod.UID]) > 0:
+			withVolumes = append(withVolumes, pod)
 		default:
-			result.place(d.pod, attempts[d.pod.UID], c.now)
+			p.place(pod, attempts[pod.UID], c.now)
 		}
 	}
-	result.placeInTurn(withVolumes, attempts, own, c)
-	result.sort()
-	return result
+	p.placeInTurn(withVolumes, attempts, own, c)
+	p.sort()
+	return p
 }
 
 // split decides about each pod, puts aside those that need not go, and returns the others with their lowest order. A
-// pod that the API server reports as not found is gone, though the watch may not have reported it yet, or never will; one
-// with volumes is waited for, since its volumes outlive it.
-func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (remaining []decided, first int32) {
-	first = math.MaxInt32
+// pod that the API server reports as not found is gone, though the watch may not have reported it yet, or never will, as with
+// the in-memory provider of Cluster API; one with volumes is waited for, since its volumes outlive it.
+func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (remaining map[*Pod]Decision, first int32) {
+	remaining, first = map[*Pod]Decision{}, math.MaxInt32
 	for _, pod := range pods {
 		decision := decide(pod, c)
 		a := attempts[pod.UID]
 		switch {
 		case a != nil && a.gone && len(pod.Claims) == 0:
 		case decision.Action == Skip:
-			p.staying = append(p.staying, pod)
+			p.add(Staying, pod)
 		case decision.Action == WaitCompleted && pod.Finished:
-			p.completed++
-		case decision.Action == undecided:
-			p.undecided = append(p.undecided, pod)
-			first = min(first, decision.Order)
-		case decision.Action == Evict && c.returning.leaves(pod, a, c):
-			p.left = append(p.left, pod)
+			p.add(Completed, pod)
 		default:
-			remaining = append(remaining, decided{pod, decision})
+			remaining[pod] = decision
 			first = min(first, decision.Order)
 		}
 	}
@@ -138,16 +149,15 @@ func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c
 // place puts a pod that is to be evicted where its eviction has got to.
 func (p *plan) place(pod *Pod, a *attempt, now time.Time) {
 	switch {
-	case a == nil:
-		p.due = append(p.due, pod)
-	case a.due(now):
-		p.due = append(p.due, pod)
+	case a == nil || a.due(now):
+		p.add(due, pod)
+		return
 	case a.failures > 0:
-		p.blocked = append(p.blocked, pod)
+		p.add(Blocked, pod)
 	default:
-		p.evicting = append(p.evicting, pod)
+		p.add(Evicting, pod)
 	}
-	if a != nil && !a.inFlight && !a.due(now) {
+	if !a.inFlight {
 		p.at(a.retryAt)
 	}
 }
@@ -157,15 +167,15 @@ func (p *plan) place(pod *Pod, a *attempt, now time.Time) {
 // not be evicted yet does not hold up those behind it.
 func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map[types.UID][]string, c circumstances) {
 	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), comparePods(a, b)) })
-	busy := slices.ContainsFunc(p.terminating, func(pod *Pod) bool { return len(own[pod.UID]) > 0 })
+	busy := slices.ContainsFunc(p.pods[Terminating], func(pod *Pod) bool { return len(own[pod.UID]) > 0 })
 	for _, pod := range pods {
 		a := attempts[pod.UID]
 		busy = busy || a != nil && (a.inFlight || a.ok)
 	}
 	for _, h := range c.handovers {
-		if h.Pending() {
+		if h.pending() {
 			busy = true
-			p.at(h.Deadline)
+			p.at(h.deadline)
 		}
 	}
 	for _, pod := range pods {
@@ -173,10 +183,10 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 		fresh := a == nil || !a.inFlight && !a.ok
 		switch {
 		case fresh && busy && (a == nil || a.failures == 0):
-			p.queued = append(p.queued, pod)
+			p.add(Queued, pod)
 		case fresh && busy:
 			// It is tried again in its turn, and not by the time.
-			p.blocked = append(p.blocked, pod)
+			p.add(Blocked, pod)
 		default:
 			busy = busy || a == nil || a.due(c.now)
 			p.place(pod, a, c.now)
@@ -185,10 +195,7 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 }
 
 func (p *plan) sort() {
-	for _, pods := range [][]*Pod{
-		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying,
-		p.abandoned, p.released,
-	} {
+	for _, pods := range p.pods {
 		slices.SortFunc(pods, comparePods)
 	}
 }

@@ -31,12 +31,12 @@ func podNames(pods []*Pod) []string {
 	return names
 }
 
-func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
+func TestMakePlan(t *testing.T) {
 	g := NewWithT(t)
 	pods := podMap(simplePod("new-b"), simplePod("new-a"), simplePod("flying"), simplePod("granted"), simplePod("refused"),
 		simplePod("retried"), simplePod("refused-again"), simplePod("old-grant"), simplePod("ending", terminatingSince(start)),
 		simplePod("static", mirrored), simplePod("job", label("wait-completed")), simplePod("job-done", label("wait-completed"), finished),
-		simplePod("unknown", ofSet("unread")))
+		simplePod("agent", ofSet("there")))
 	attempts := map[types.UID]*attempt{
 		"uid-flying":        {inFlight: true},
 		"uid-granted":       {retryAt: start.Add(20 * time.Second)},
@@ -47,46 +47,43 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	}
 	p := makePlan(pods, attempts, circumstances{now: start, daemonSets: lookup})
 
-	g.Expect(podNames(p.due)).To(Equal([]string{"new-a", "new-b", "old-grant", "retried"}), "retries within a second go along")
-	g.Expect(podNames(p.evicting)).To(Equal([]string{"flying", "granted"}))
-	g.Expect(podNames(p.blocked)).To(Equal([]string{"refused", "refused-again"}))
-	g.Expect(podNames(p.terminating)).To(Equal([]string{"ending"}))
-	g.Expect(podNames(p.completing)).To(Equal([]string{"job"}))
-	g.Expect(podNames(p.undecided)).To(Equal([]string{"unknown"}))
-	g.Expect(podNames(p.staying)).To(Equal([]string{"static"}))
-	g.Expect(p.completed).To(Equal(1))
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"new-a", "new-b", "old-grant", "retried"}), "retries within a second go along")
+	g.Expect(podNames(p.pods[Evicting])).To(Equal([]string{"flying", "granted"}))
+	g.Expect(podNames(p.pods[Blocked])).To(Equal([]string{"refused", "refused-again"}))
+	g.Expect(podNames(p.pods[Terminating])).To(Equal([]string{"ending"}))
+	g.Expect(podNames(p.pods[Completing])).To(Equal([]string{"job"}))
+	g.Expect(podNames(p.pods[Staying])).To(Equal([]string{"agent", "static"}))
+	g.Expect(podNames(p.pods[Completed])).To(Equal([]string{"job-done"}))
 	g.Expect(p.next).To(Equal(start.Add(5*time.Second)), "the earliest retry")
 	g.Expect(p.done()).To(BeFalse())
 }
 
-// TestPlanForgetsWhatDoesNotExist: the eviction was answered with "not found", and the watch has not reported it yet, or never
+// TestMakePlan_PodNotFound_IsGone: the eviction was answered with "not found", and the watch has not reported it yet, or never
 // will, as with the in-memory API server of Cluster API's development provider.
-func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
+func TestMakePlan_PodNotFound_IsGone(t *testing.T) {
 	g := NewWithT(t)
-	c := circumstances{now: start, daemonSets: lookup, behaviour: func(pod *Pod) Decision {
-		return Decision{Action: Evict, Order: int32(len(pod.Key.Name))}
-	}}
+	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{"later": {Evict, 1}})}
 	attempts := map[types.UID]*attempt{"uid-a": {ok: true, gone: true}}
 
 	p := makePlan(podMap(simplePod("a"), simplePod("later")), attempts, c)
-	g.Expect(podNames(p.due)).To(Equal([]string{"later"}), "nothing of a lower order is left")
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"later"}), "nothing of a lower order is left")
 	g.Expect(makePlan(podMap(simplePod("a")), attempts, c).done()).To(BeTrue())
 	g.Expect(makePlan(podMap(simplePod("a", using("data"))), attempts, c).done()).To(BeFalse(), "its volumes outlive it")
 }
 
-// TestPlanIsDoneWhenNothingIsLeft, of any kind, whatever else there is.
-func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
+// TestDone: nothing of any kind may be left, whatever else there is.
+func TestDone(t *testing.T) {
 	g := NewWithT(t)
 	one := []*Pod{simplePod("a")}
 	waits := []func(*plan){
-		func(p *plan) { p.due = one }, func(p *plan) { p.evicting = one }, func(p *plan) { p.terminating = one },
-		func(p *plan) { p.blocked = one }, func(p *plan) { p.completing = one }, func(p *plan) { p.queued = one },
-		func(p *plan) { p.later = one }, func(p *plan) { p.held = one }, func(p *plan) { p.undecided = one },
 		func(p *plan) { p.detach = make([]attachment, 1) }, func(p *plan) { p.detaching = true }, func(p *plan) { p.reading = true },
+	}
+	for _, state := range []State{due, Evicting, Terminating, Blocked, Completing, Queued, Later, Returning} {
+		waits = append(waits, func(p *plan) { p.pods[state] = one })
 	}
 	for i := range waits {
 		for j := range waits {
-			p := &plan{left: one, staying: one, abandoned: one, released: one, completed: 1}
+			p := &plan{pods: map[State][]*Pod{Staying: one, Abandoned: one, released: one, Completed: one}}
 			g.Expect(p.done()).To(BeTrue())
 			waits[i](p)
 			waits[j](p)
@@ -97,33 +94,25 @@ func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestPlanGoesGroupByGroup(t *testing.T) {
+func TestMakePlan_Orders_GoOneAfterAnother(t *testing.T) {
 	g := NewWithT(t)
-	order := func(pod *Pod) Decision {
-		switch pod.Key.Name {
-		case "first", "first-ending":
-			return Decision{Action: Evict, Order: -1}
-		case "waited":
-			return Decision{Action: WaitCompleted, Order: 2}
-		default:
-			return Decision{Action: Evict, Order: 2}
-		}
-	}
-	c := circumstances{now: start, daemonSets: lookup, behaviour: order}
+	c := circumstances{now: start, daemonSets: lookup, rules: rulesFor(map[string]Decision{
+		"first": {Evict, -1}, "first-ending": {Evict, -1}, "waited": {WaitCompleted, 2}, "second": {Evict, 2},
+	})}
 	p := makePlan(podMap(simplePod("first"), simplePod("second"), simplePod("waited")), nil, c)
-	g.Expect(podNames(p.due)).To(Equal([]string{"first"}))
-	g.Expect(podNames(p.later)).To(Equal([]string{"second", "waited"}))
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"first"}))
+	g.Expect(podNames(p.pods[Later])).To(Equal([]string{"second", "waited"}))
 
 	p = makePlan(podMap(simplePod("first-ending", terminatingSince(start)), simplePod("second")), nil, c)
-	g.Expect(p.due).To(BeEmpty(), "a group lasts until its last pod has gone")
-	g.Expect(podNames(p.later)).To(Equal([]string{"second"}))
+	g.Expect(p.pods[due]).To(BeEmpty(), "a group lasts until its last pod has gone")
+	g.Expect(podNames(p.pods[Later])).To(Equal([]string{"second"}))
 
 	p = makePlan(podMap(simplePod("second"), simplePod("waited")), nil, c)
-	g.Expect(podNames(p.due)).To(Equal([]string{"second"}))
-	g.Expect(podNames(p.completing)).To(Equal([]string{"waited"}))
+	g.Expect(podNames(p.pods[due])).To(Equal([]string{"second"}))
+	g.Expect(podNames(p.pods[Completing])).To(Equal([]string{"waited"}))
 }
 
-func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
+func TestMakePlan_NodeUnreachable_WakesWhenPodsCountAsLost(t *testing.T) {
 	g := NewWithT(t)
 	c := circumstances{now: start, unreachable: true, daemonSets: lookup}
 	p := makePlan(
@@ -136,7 +125,23 @@ func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
 	g.Expect(makePlan(podMap(simplePod("a", terminatingSince(start))), nil, c).done()).To(BeTrue())
 }
 
-func TestPlanOfNothingIsDone(t *testing.T) {
+// TestMakePlan_PodReturned_WaitsForTheInterval: a pod that has returned is left alone at first, and holds up later groups.
+func TestMakePlan_PodReturned_WaitsForTheInterval(t *testing.T) {
+	g := NewWithT(t)
+	back := simplePod("back", func(p *Pod) { p.Returned, p.FirstSeen = true, start })
+	c := circumstances{
+		now: start, daemonSets: lookup, returnInterval: time.Minute, rules: rulesFor(map[string]Decision{"late": {Evict, 1}}),
+	}
+	p := makePlan(podMap(back, simplePod("late")), nil, c)
+	g.Expect(podNames(p.pods[Returning])).To(ConsistOf("back"))
+	g.Expect(podNames(p.pods[Later])).To(ConsistOf("late"))
+	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
+	g.Expect(podNames(makePlan(podMap(back), map[types.UID]*attempt{back.UID: {ok: true}}, c).pods[due])).To(ConsistOf("back"), "it was evicted before")
+	c.now = start.Add(time.Minute)
+	g.Expect(podNames(makePlan(podMap(back), nil, c).pods[due])).To(ConsistOf("back"))
+}
+
+func TestMakePlan_OnlyStayingPods_IsDone(t *testing.T) {
 	g := NewWithT(t)
 	p := makePlan(
 		podMap(simplePod("static", mirrored), simplePod("agent", ofSet("there"))),
@@ -147,7 +152,7 @@ func TestPlanOfNothingIsDone(t *testing.T) {
 	g.Expect(p.next.IsZero()).To(BeTrue())
 }
 
-func TestBackoffDoublesUpToItsBound(t *testing.T) {
+func TestRefused_Repeatedly_DoublesTheDelay(t *testing.T) {
 	g := NewWithT(t)
 	a := &attempt{}
 	for i, want := range []time.Duration{2, 4, 8, 16, 20, 20, 20, 20, 20, 20, 20, 20} {
@@ -210,7 +215,7 @@ func TestToOutcome(t *testing.T) {
 	g.Expect(changed.ok).To(BeFalse(), "a pod that has merely changed is still there")
 }
 
-func TestMessage(t *testing.T) {
+func TestToMessage(t *testing.T) {
 	g := NewWithT(t)
 	status := func(names ...string) []PodStatus {
 		var list []PodStatus
@@ -219,15 +224,14 @@ func TestMessage(t *testing.T) {
 		}
 		return list
 	}
-	g.Expect(toMessage("n", &Result{Done: true}, nil)).To(BeEmpty())
 	g.Expect(toMessage("n", &Result{}, nil)).To(Equal("Draining Node n: reading its pods"))
-	g.Expect(toMessage("n", &Result{Evicting: status("a"), Terminating: status("b", "c", "d", "e", "f")}, nil)).To(Equal(
+	g.Expect(toMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: status("a"), Terminating: status("b", "c", "d", "e", "f")}}, nil)).To(Equal(
 		"Draining Node n, 6 pods left: evicting pod ns/a; waiting for termination of pods ns/b, ns/c, ns/d and 2 more"))
 	blocked := status("a", "b", "c")
 	blocked[0].PodDisruptionBudget, blocked[0].Reason = "web", "needs 4, has 4"
 	blocked[1].PodDisruptionBudget, blocked[1].Reason = "web", "needs 4, has 3"
 	blocked[2].Reason = "no right"
-	g.Expect(toMessage("n", &Result{Blocked: blocked, Later: status("z")}, []string{"cannot cordon the Node: no right"})).To(Equal(
+	g.Expect(toMessage("n", &Result{Pods: map[State][]PodStatus{Blocked: blocked, Later: status("z")}}, []string{"cannot cordon the Node: no right"})).To(Equal(
 		"Draining Node n, 4 pods left: cannot cordon the Node: no right; " +
 			"cannot evict pods ns/a, ns/b: PodDisruptionBudget ns/web forbids it (needs 4, has 4); " +
 			"cannot evict pod ns/c: no right; after them: pod ns/z"))
@@ -235,14 +239,16 @@ func TestMessage(t *testing.T) {
 	unsatisfiable := status("a")
 	unsatisfiable[0].PodDisruptionBudget, unsatisfiable[0].Unsatisfiable, unsatisfiable[0].Reason = "web", true,
 		"it allows no disruption although all 3 pods are healthy"
-	g.Expect(toMessage("n", &Result{Blocked: unsatisfiable, Queued: status("q"), Detaching: []string{"pv-1"},
-		Reattaching: []string{"pv-2", "pv-3"}}, nil)).
+	g.Expect(toMessage("n", &Result{
+		Pods:      map[State][]PodStatus{Blocked: unsatisfiable, Queued: status("q")},
+		Detaching: []string{"pv-1"}, Reattaching: []string{"pv-2", "pv-3"},
+	}, nil)).
 		To(Equal(
 			"Draining Node n, 2 pods left: cannot evict pod ns/a: PodDisruptionBudget ns/web can never be satisfied: " +
 				"it allows no disruption although all 3 pods are healthy; change it, or add replicas; " +
 				"waiting until PersistentVolume pv-1 is detached; waiting until PersistentVolumes pv-2, pv-3 are attached to another Node; " +
 				"one by one, because of their volumes: pod ns/q"))
-	g.Expect(toForcedMessage("n", &Result{Evicting: status("a"), Abandoned: status("b")}, true, nil)).To(Equal(
+	g.Expect(toForcedMessage("n", &Result{Pods: map[State][]PodStatus{Evicting: status("a"), Abandoned: status("b")}}, true, nil)).To(Equal(
 		"Draining Node n by force, 1 pod left: deleting pod ns/a; given up: pod ns/b"))
 	g.Expect(toForcedMessage("n", &Result{}, true, nil)).To(Equal("Draining Node n by force: deleting the VolumeAttachments of the Node"))
 }

@@ -20,10 +20,10 @@ type Pod struct {
 	Labels map[string]string
 	// Mirror is true for a static pod, which only the kubelet's manifest directory can remove.
 	Mirror bool
-	// Owner is what has created the pod, and would replace it.
-	Owner owner
-	// ToleratesCordon means that the pod may be scheduled to a cordoned Node.
-	ToleratesCordon bool
+	// FirstSeen is when the drain has first seen the pod. Returned means that the pod came to the cordoned Node after its
+	// pods had been listed: it tolerates the cordon, or spec.nodeName was set by other means.
+	FirstSeen time.Time
+	Returned  bool
 	// DaemonSet is the UID of the DaemonSet that controls the pod, empty for all other pods.
 	DaemonSet types.UID
 	// Finished means that the pod has succeeded or failed, so that nothing runs any more.
@@ -43,11 +43,9 @@ func trim(pod *corev1.Pod) *Pod {
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      pod.UID,
 		Labels:   pod.Labels,
-		Owner:    ownerOf(pod),
 		Priority: ptr.Deref(pod.Spec.Priority, 0),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
-	trimmed.ToleratesCordon = toleratesCordon(pod)
 	_, trimmed.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	if owner := metav1.GetControllerOf(pod); owner != nil &&
 		owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() {

@@ -2,12 +2,10 @@ package drain
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -32,10 +30,8 @@ type podSelector struct{ pod, namespace labels.Selector }
 type InvalidRule struct {
 	// Rule is the MachineDrainRule.
 	Rule *clusterv1.MachineDrainRule
-	// Field is the path of the field that is wrong.
-	Field string
-	// Message is what is wrong with it.
-	Message string
+	// Err names the field that is wrong, and what is wrong with it.
+	Err *field.Error
 }
 
 // CompileRules chooses from all MachineDrainRules of a Machine's namespace those that apply to a Machine with
@@ -62,7 +58,7 @@ func CompileRules(all []clusterv1.MachineDrainRule, machine, cluster map[string]
 			compiled, err = compile(r)
 		}
 		if err != nil {
-			invalid = append(invalid, InvalidRule{Rule: r, Field: err.Field, Message: err.ErrorBody()})
+			invalid = append(invalid, InvalidRule{Rule: r, Err: err})
 			continue
 		}
 		result.rules = append(result.rules, compiled)
@@ -135,67 +131,25 @@ func selector(s *metav1.LabelSelector, at *field.Path) (labels.Selector, *field.
 
 func matches(s labels.Selector, set labels.Set) bool { return s == nil || s.Matches(set) }
 
-// namespaceLookup returns the labels of a namespace; known is false while they have not been read.
-type namespaceLookup func(name string) (set labels.Set, known bool)
-
-// decide returns the decision of the first rule that matches a pod. It is undecided when that depends on a
-// namespace that has not been read.
-func (r *Rules) decide(pod *Pod, namespaces namespaceLookup) (Decision, bool) {
-	if r == nil {
-		return Decision{}, false
-	}
-	for i := range r.rules {
-		switch matched, known := r.rules[i].matches(pod, namespaces); {
-		case matched:
-			return r.rules[i].decision, true
-		case !known:
-			return Decision{Action: undecided, Order: r.lowestOrder(i, pod, namespaces)}, true
+// decide returns the decision of the first rule that matches a pod. Pods without a rule are evicted.
+func (r *Rules) decide(pod *Pod, namespaces func(string) labels.Set) Decision {
+	if r != nil {
+		for i := range r.rules {
+			if r.rules[i].matches(pod, namespaces) {
+				return r.rules[i].decision
+			}
 		}
 	}
-	return Decision{}, false
+	return Decision{Action: Evict}
 }
 
-// lowestOrder is the lowest order that a pod may get from the rules from that index on.
-func (r *Rules) lowestOrder(from int, pod *Pod, namespaces namespaceLookup) int32 {
-	lowest := int32(math.MaxInt32)
-	for i := range r.rules[from:] {
-		candidate := &r.rules[from+i]
-		matched, known := candidate.matches(pod, namespaces)
-		if (matched || !known) && candidate.decision.Action != Skip {
-			lowest = min(lowest, candidate.decision.Order)
-		}
-		if matched {
-			return lowest
-		}
-	}
-	// None of them may match; then it is evicted without an order.
-	return min(lowest, 0)
-}
-
-func (r *rule) matches(pod *Pod, namespaces namespaceLookup) (matched, known bool) {
-	known = true
-	for _, s := range r.selectors {
-		if !matches(s.pod, pod.Labels) {
-			continue
-		}
-		if s.namespace == nil {
-			return true, true
-		}
-		set, read := namespaces(pod.Key.Namespace)
-		if read && s.namespace.Matches(set) {
-			return true, true
-		}
-		known = known && read
-	}
-	return len(r.selectors) == 0, known
-}
-
-// key returns namespace and name of the rule.
-func (i *InvalidRule) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: i.Rule.Namespace, Name: i.Rule.Name}
+func (r *rule) matches(pod *Pod, namespaces func(string) labels.Set) bool {
+	return len(r.selectors) == 0 || slices.ContainsFunc(r.selectors, func(s podSelector) bool {
+		return matches(s.pod, pod.Labels) && (s.namespace == nil || s.namespace.Matches(namespaces(pod.Key.Namespace)))
+	})
 }
 
 // String names the rule and the field, and what is wrong.
 func (i *InvalidRule) String() string {
-	return "MachineDrainRule " + i.key().String() + " is invalid and has no effect: " + i.Field + ": " + i.Message
+	return "MachineDrainRule " + i.Rule.Namespace + "/" + i.Rule.Name + " is invalid and has no effect: " + i.Err.Error()
 }

@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
-	"slices"
 
 	pkgerrors "github.com/pkg/errors"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -43,27 +37,23 @@ type target struct {
 	storage storagev1client.StorageV1Interface
 	policy  policyv1client.PolicyV1Interface
 	meta    metadata.Interface
-	// daemonSets knows which DaemonSets exist.
-	daemonSets daemonSets
-	// The others are read while a drain needs them.
+	// These are read while a drain needs them.
 	attachments *collection[attachment]
 	volumes     *collection[persistentVolume]
 	budgets     *collection[budget]
-	namespaces  *collection[labels.Set]
-	// users counts the drains that hold it, and expiry ends it when it has had none for a while; guarded by Drainer.mu.
-	users  int
-	expiry clock.Timer
-	// expired means that it is to end with its last user.
-	expired bool
+	namespaces  *collection[metadataOnly]
+	daemonSets  *collection[metadataOnly]
+	// users counts the drains that hold it; guarded by Drainer.mu.
+	users int
 }
 
 // newTarget makes the clients for a configuration, without sending anything.
-func newTarget(source *rest.Config, options *Options) (*target, error) {
+func newTarget(source *rest.Config) (*target, error) {
 	config := rest.CopyConfig(source)
 	// A timeout of the whole client would cut watches; each other request has its own.
 	config.Timeout = 0
 	config.Wrap(newPace)
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to create an HTTP client for the target cluster")
@@ -82,7 +72,8 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to create a client for the target cluster")
 	}
-	t.attachments, t.volumes, t.budgets, t.namespaces = newAttachments(t), newVolumes(t), newBudgets(t), newNamespaces(t)
+	t.attachments, t.volumes, t.budgets = newAttachments(t), newVolumes(t), newBudgets(t)
+	t.namespaces, t.daemonSets = newNamespaces(t), newDaemonSets(t)
 	return t, nil
 }
 
@@ -92,68 +83,31 @@ func (t *target) leave(n *nodeDrain) {
 	t.volumes.leave(n)
 	t.budgets.leave(n)
 	t.namespaces.leave(n)
-}
-
-// sameConnection reports whether two configurations reach the same API server in the same way as the same user. Other functions
-// in them than the proxy cannot be compared and are taken to be alike.
-func sameConnection(a, b *rest.Config) bool {
-	return a == b || a.Host == b.Host && a.APIPath == b.APIPath && proxyOf(a) == proxyOf(b) &&
-		a.Username == b.Username && a.Password == b.Password &&
-		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&
-		a.DisableCompression == b.DisableCompression &&
-		reflect.DeepEqual(a.Impersonate, b.Impersonate) &&
-		reflect.DeepEqual(a.ExecProvider, b.ExecProvider) && reflect.DeepEqual(a.AuthProvider, b.AuthProvider) &&
-		reflect.DeepEqual(a.TLSClientConfig, b.TLSClientConfig)
-}
-
-// proxyOf is the proxy-url of a kubeconfig; without one the environment of the process decides, which stays the same.
-func proxyOf(config *rest.Config) string {
-	if config.Proxy == nil {
-		return ""
-	}
-	server, _, err := rest.DefaultServerURL(config.Host, config.APIPath, schema.GroupVersion{}, true)
-	if err != nil {
-		return err.Error()
-	}
-	proxy, err := config.Proxy(&http.Request{URL: server})
-	switch {
-	case err != nil:
-		return err.Error()
-	case proxy == nil:
-		return "none"
-	}
-	return proxy.String()
+	t.daemonSets.leave(n)
 }
 
 // close ends what is read and lets go of idle connections.
 func (t *target) close() {
-	stopTimer(&t.expiry)
 	t.attachments.stop()
 	t.volumes.stop()
 	t.budgets.stop()
 	t.namespaces.stop()
+	t.daemonSets.stop()
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
 }
 
-// budgeted reports whether a PodDisruptionBudget is about a pod.
-func (t *target) budgeted(pod *Pod) bool {
-	return slices.ContainsFunc(t.budgets.find(pod.Key.Namespace), func(b budget) bool { return b.covers(pod, "") })
-}
-
-// cordon makes exactly this Node unschedulable, and returns the resource version that it has then.
-func (t *target) cordon(ctx context.Context, node string, uid types.UID) (version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+// cordon makes exactly this Node unschedulable.
+func (t *target) cordon(ctx context.Context, node string, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	cordoned := &corev1.Node{}
-	err = t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
-		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Into(cordoned)
-	return cordoned.ResourceVersion, err
+	return t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
+		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Error()
 }
 
 // evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat
 // the request by itself where the server asks to retry later: that would hold the place of other pods.
 func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return t.core.RESTClient().Post().Namespace(pod.Key.Namespace).Resource("pods").Name(pod.Key.Name).
 		SubResource("eviction").Body(&policyv1.Eviction{
@@ -167,7 +121,7 @@ func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error
 
 // deletePod deletes exactly this pod, without grace period.
 func (t *target) deletePod(ctx context.Context, pod *Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	return t.core.Pods(pod.Key.Namespace).Delete(ctx, pod.Key.Name, options)
@@ -175,10 +129,10 @@ func (t *target) deletePod(ctx context.Context, pod *Pod) error {
 
 // detach deletes a VolumeAttachment, upon which the volume is detached.
 func (t *target) detach(ctx context.Context, a attachment) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.uid}}
-	return t.storage.VolumeAttachments().Delete(ctx, a.name, options)
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}}
+	return t.storage.VolumeAttachments().Delete(ctx, a.Name, options)
 }
 
 // podsOf lists and watches the pods of one Node, which the API server has indexed by Node. It reports each
@@ -196,20 +150,4 @@ func (t *target) podsOf(node string, report func(error)) *cache.ListWatch {
 			ofNode(&options)
 			return pods.Watch(ctx, options)
 		}, report)
-}
-
-// listDaemonSets reads the UIDs of all DaemonSets.
-func (t *target) listDaemonSets(ctx context.Context) (map[types.UID]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
-	defer cancel()
-	list, err := t.meta.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")).
-		List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	uids := make(map[types.UID]bool, len(list.Items))
-	for i := range list.Items {
-		uids[list.Items[i].UID] = true
-	}
-	return uids, nil
 }

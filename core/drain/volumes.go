@@ -3,7 +3,6 @@ package drain
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,24 +36,17 @@ type nodeVolumes struct {
 	// known is false while what they rest on has not been read.
 	known bool
 	// attached are those that are PersistentVolumes, by their name.
-	attached map[string]attachedVolume
+	attached map[string]Volume
 	// others are those that are not.
 	others []Volume
 	// byClaim finds the attached PersistentVolume of a claim.
 	byClaim map[string]string
 }
 
-// attachedVolume is a PersistentVolume that is attached to the Node.
-type attachedVolume struct {
-	Volume
-	// ending is when its detaching began, zero when that is not known.
-	ending time.Time
-}
-
 // gatherVolumes combines the Node, the VolumeAttachments and the PersistentVolumes. An attachment
 // without PersistentVolume is counted by its own name.
 func gatherVolumes(node *corev1.Node, attachments *collection[attachment], volumes *collection[persistentVolume]) *nodeVolumes {
-	result := &nodeVolumes{attached: map[string]attachedVolume{}, byClaim: map[string]string{}}
+	result := &nodeVolumes{attached: map[string]Volume{}, byClaim: map[string]string{}}
 	ofThisNode := attachments.find(ofNode(node.Name))
 	result.known = attachments.known() && (len(ofThisNode)+len(node.Status.VolumesAttached) == 0 || volumes.known())
 	if !result.known {
@@ -62,11 +54,11 @@ func gatherVolumes(node *corev1.Node, attachments *collection[attachment], volum
 	}
 	for _, a := range ofThisNode {
 		switch {
-		case !a.attached:
-		case a.volume == "":
-			result.others = append(result.others, Volume{Attachment: a.name})
+		case !a.Status.Attached:
+		case volumeOf(a) == "":
+			result.others = append(result.others, Volume{Attachment: a.Name})
 		default:
-			result.add(a.volume, a.ending, volumes)
+			result.add(volumeOf(a), volumes)
 		}
 	}
 	for _, reported := range node.Status.VolumesAttached {
@@ -75,18 +67,19 @@ func gatherVolumes(node *corev1.Node, attachments *collection[attachment], volum
 			result.others = append(result.others, Volume{Attachment: string(reported.Name)})
 			continue
 		}
-		if _, known := result.attached[found[0].name]; !known {
-			result.add(found[0].name, time.Time{}, volumes)
-		}
+		result.add(found[0].Name, volumes)
 	}
 	return result
 }
 
-func (v *nodeVolumes) add(name string, ending time.Time, volumes *collection[persistentVolume]) {
-	pv, _ := volumes.get(name)
-	v.attached[name] = attachedVolume{Volume{PersistentVolume: name, Claim: pv.claim}, ending}
-	if pv.claim != "" {
-		v.byClaim[pv.claim] = name
+func (v *nodeVolumes) add(name string, volumes *collection[persistentVolume]) {
+	volume := Volume{PersistentVolume: name}
+	if pv, found := volumes.get(name); found {
+		volume.Claim = claimOf(pv)
+	}
+	v.attached[name] = volume
+	if volume.Claim != "" {
+		v.byClaim[volume.Claim] = name
 	}
 }
 
@@ -135,7 +128,7 @@ func (v *nodeVolumes) without(staying []*Pod) []Volume {
 	remaining := slices.Clone(v.others)
 	for name, volume := range v.attached {
 		if !kept[name] {
-			remaining = append(remaining, volume.Volume)
+			remaining = append(remaining, volume)
 		}
 	}
 	slices.SortFunc(remaining, func(a, b Volume) int { return cmp.Compare(a.String(), b.String()) })

@@ -4,15 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // watch updates the pods of the Node until the drain is stopped. The reflector lists, watches, and
 // does both again with growing delays when it is cut off.
 func (n *nodeDrain) watch() {
 	reflector := cache.NewReflectorWithOptions(
-		rewatch.Retrying(n.target.podsOf(n.node, n.readReported)), &corev1.Pod{}, podStore{n},
+		n.target.podsOf(n.node, n.readReported), &corev1.Pod{}, podStore{n},
 		cache.ReflectorOptions{Name: "drain of Node " + n.node})
 	reflector.RunWithContext(n.ctx)
 }
@@ -21,7 +19,7 @@ func (n *nodeDrain) watch() {
 func (n *nodeDrain) readReported(err error) {
 	failure := ""
 	if err != nil {
-		failure = toOutcome(err).reason
+		failure = "cannot read the pods of the Node: " + toOutcome(err).reason
 	}
 	n.mu.Lock()
 	known := n.podsError == failure
@@ -92,24 +90,19 @@ func (s podStore) Resync() error { return nil }
 
 // keep is called under mu.
 func (n *nodeDrain) keep(pod *Pod) {
-	if _, known := n.returning.arrivals[pod.UID]; !known {
-		n.returning.arrivals[pod.UID] = n.arrive(pod)
+	if known := n.pods[pod.UID]; known != nil {
+		pod.FirstSeen, pod.Returned = known.FirstSeen, known.Returned
+	} else {
+		pod.FirstSeen, pod.Returned = n.now(), n.listed && (n.cordon.done || n.force != nil)
 	}
 	n.pods[pod.UID] = pod
 }
 
-// arrive derives how a pod that is new to the drain has appeared. It is called under mu.
-func (n *nodeDrain) arrive(pod *Pod) arrival {
-	returned := n.listed && (n.cordon.done || n.force != nil)
-	return arrival{
-		at: n.now(), returned: returned, forced: returned && n.force != nil,
-		found: !n.listed && n.foundCordoned && pod.ToleratesCordon && pod.Owner.uid != "",
-	}
-}
-
 // drop is called under mu.
 func (n *nodeDrain) drop(uid types.UID) {
+	if a := n.attempts[uid]; a != nil && (a.inFlight || a.failures == 0) {
+		n.evicted++
+	}
 	delete(n.pods, uid)
-	delete(n.returning.arrivals, uid)
 	delete(n.attempts, uid)
 }

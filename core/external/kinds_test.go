@@ -22,13 +22,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"millwright.dev/contracts/controller/rewatch"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/test/coretest"
@@ -103,7 +101,7 @@ func newPasser(t *testing.T) *passer {
 	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	mgr, err := ctrl.NewManager(env.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{NewInformer: rewatch.NewInformer},
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	informers := external.NewInformers(&version.Resolver{Reader: mgr.GetClient()}, mgr.GetCache(), mgr.GetAPIReader(), mgr.GetRESTMapper())

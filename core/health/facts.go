@@ -19,9 +19,6 @@ type Facts struct {
 	Node *corev1.Node
 	// Unreadable is why the Nodes cannot be read now; "" when they can. Nor are the conditions of the Machine about its Node judged by then.
 	Unreadable string
-	// Unconfirmed is why the conditions of the Machine about its Node are not judged by; "" when they are. They follow what the Machine
-	// controller has read of the Node.
-	Unconfirmed string
 	// Contested is why it is not known whose the Node is; "" when it is.
 	Contested string
 	// NotBefore is the moment before which nothing is judged by times and Nodes, because of a freeze or the grace after it.
@@ -37,12 +34,6 @@ var clusterConditions = []string{clusterv1.ClusterInfrastructureReadyCondition, 
 
 // nodeConditions are those of a Machine about its Node.
 var nodeConditions = []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition}
-
-// WithoutNode are the Facts without anything that is known of the Node, with the reason.
-func (f Facts) WithoutNode(why string) Facts {
-	f.Unreadable = why
-	return f
-}
 
 func condition(list []metav1.Condition, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(list, kind)

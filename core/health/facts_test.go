@@ -119,12 +119,10 @@ func clusterCondition(kind string, status metav1.ConditionStatus, since time.Dur
 	}
 }
 
-// notReadyByMachine is a Machine that says that its Node is not Ready; unconfirmed one whose Node is known by a later reading.
+// notReadyByMachine is a Machine that says that its Node is not Ready.
 func notReadyByMachine(f *Facts) {
 	withCondition(clusterv1.MachineNodeReadyCondition, "False", "NodeNotReady", time.Hour)(f)
 }
-
-func unconfirmed(f *Facts) { f.Unconfirmed = "Node n differs from the cached one" }
 
 func unreadable(f *Facts) { f.Unreadable = "no connection" }
 

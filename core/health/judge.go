@@ -1,7 +1,6 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,8 +106,8 @@ func (s *findings) machine(p Policy, f Facts) {
 		if c == nil || !rule.matches(string(c.Status)) {
 			continue
 		}
-		if why := cmp.Or(f.Unconfirmed, f.Unreadable); why != "" && slices.Contains(nodeConditions, rule.Type) {
-			s.unknown = why
+		if f.Unreadable != "" && slices.Contains(nodeConditions, rule.Type) {
+			s.unknown = f.Unreadable
 			continue
 		}
 		s.timed(f, clusterv1.MachineHealthCheckUnhealthyMachineReason,

@@ -242,7 +242,6 @@ func TestPureSync(t *testing.T) {
 		"refused later, and ill":            {[]func(*scope){failing(forbidden, true)}, ill, "False/NodeNotHealthy", And(ContainSubstring("policy p"), HaveSuffix("full"))},
 		"refused for long":                  {[]func(*scope){since("NodeSyncFailed"), failing(forbidden, false)}, healthy, "False/NodeSyncFailed", ContainSubstring("since 2026-11-19T01:02:03Z: ")},
 		"what another writer wants":         {[]func(*scope){failing(&remote.ContestedError{}, true)}, healthy, "True/NodeSyncFailed", HaveSuffix((&remote.ContestedError{}).Error())},
-		"a record that is not kept":         {[]func(*scope){failing(&RecordNotKeptError{}, true)}, healthy, "True/NodeSyncFailed", HaveSuffix((&RecordNotKeptError{}).Error())},
 		"a change that is not kept":         {[]func(*scope){failing(&NotKeptError{Lost: []string{"label a"}}, true)}, healthy, "True/NodeSyncFailed", ContainSubstring("did not keep label a")},
 		"a refusal that says nothing of it": {[]func(*scope){failing(&apierrors.StatusError{}, true)}, healthy, "True/NodeSyncFailed", Not(HaveSuffix(": "))},
 	} {

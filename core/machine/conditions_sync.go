@@ -72,14 +72,11 @@ func syncErrorMessage(err error) string {
 	var status apierrors.APIStatus
 	var notKept *NotKeptError
 	var contested *remote.ContestedError
-	var notRecorded *RecordNotKeptError
 	switch {
 	case unanswered(err) != nil:
 		return unanswered(err).Error()
 	case errors.As(err, &contested):
 		return conditions.Cut(contested.Error(), maxSyncError)
-	case errors.As(err, &notRecorded):
-		return conditions.Cut(notRecorded.Error(), maxSyncError)
 	case errors.As(err, &notKept):
 		return conditions.Cut(notKept.Error(), maxSyncError)
 	case errors.As(err, &status) && status.Status().Message != "":

@@ -100,19 +100,23 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		Rules:       rules,
 		ForceDetach: s.options.ForceDetach,
 	}
+	var began time.Time
 	if s.begun(drainStart) {
-		request.Began = s.Object.Status.Deletion.NodeDrainStartTime.Time
+		began = s.Object.Status.Deletion.NodeDrainStartTime.Time
 	}
 	result, err := r.drainer.Step(ctx, request)
 	if err != nil {
 		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.Key()))
 	}
 	s.drained.result = result
-	r.recordDrain(s, result, forced)
+	if result.ForcedNow {
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, DrainForcedEvent, "Drain",
+			"Node %s is drained by force: %s", s.node.Name, forced.cause)
+	}
 	switch {
 	case mode == drain.Observe, result.Done:
 		if result.Done && mode != drain.Observe {
-			r.finishDrain(s, request.Began, result)
+			r.finishDrain(s, began, result)
 		}
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
 		// wait, and each reconcile of the Machine meanwhile would read the pods again.
@@ -121,22 +125,10 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		s.quiet = true
 		return outcome.WaitFor(drainSettling / 2)
 	}
-	message := result.Message + " (" + since(request.Began)
+	message := result.Message + " (" + since(began)
 	if forced.cause != "" {
 		message += "; " + forced.cause
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + describeInvalid(invalid)}
 	return forced.deadline().And(outcome.Wait())
-}
-
-// recordDrain records events about pods that the drain does not wait for.
-func (r *Reconciler) recordDrain(s *scope, result drain.Result, forced forcing) {
-	if result.ForcedNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, DrainForcedEvent, "Drain",
-			"Node %s is drained by force: %s", s.node.Name, forced.cause)
-	}
-	if result.LeftNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, PodsLeftEvent, "Drain",
-			"The drain of Node %s continues without pods that return to it: %s", s.node.Name, result.Left())
-	}
 }

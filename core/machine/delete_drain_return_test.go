@@ -10,27 +10,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/machine"
 )
 
-// TestPodsThatReturnDoNotHoldTheDrain: a Deployment tolerates everything, and its pods are placed on the cordoned Node as soon
-// as the ones before are gone.
-func TestPodsThatReturnDoNotHoldTheDrain(t *testing.T) {
+// TestDrain_PodsReturn_IsForcedAtTheTimeout: pods of a Deployment that tolerates everything are placed on the cordoned Node as
+// soon as the ones before are gone. The drain evicts them again and again, and ends with its timeout.
+func TestDrain_PodsReturn_IsForcedAtTheTimeout(t *testing.T) {
 	t.Parallel()
 	const replicas = 3
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
+	f.patchMachine(func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](4) })
 	made, stop := f.keepUp(replicas, node.Name)
 	defer stop()
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	f.draining("Deployment "+f.namespace+"/web tolerates the cordon and returns to the Node", "remove the toleration")
+	f.draining("since they have returned to the cordoned Node: pods " + f.namespace + "/web-5d9c-")
 	f.eventuallyGone(f.machine)
-	f.recorded(machine.PodsLeftEvent, "Deployment "+f.namespace+"/web")
-	// Here pods are evicted after a second, and waited for for four.
-	f.Expect(made()).To(BeNumerically("<=", 6*replicas), "each replica at first, and once in each interval")
+	f.recorded(machine.DrainForcedEvent, "spec.deletion.nodeDrainTimeoutSeconds")
+	// Here pods that have returned are evicted after a second.
+	f.Expect(made()).To(BeNumerically("<=", 7*replicas), "each replica at first, once in each interval, and once by force")
 }
 
 // keepUp stands in for a ReplicaSet, whose pods tolerate everything and are placed on one Node. It reports how many it has created.

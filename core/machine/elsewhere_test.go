@@ -35,7 +35,6 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	key := (&scope{Base: base{Original: m}}).Key()
 	r.drains.remember(key, finishedDrain{})
 	r.observations.add(key, m.UID, clusterv1.ContractVersionedObjectReference{Name: "infra"})
-	r.turns.add(key, m.UID, "n")
 	r.syncs.fail(key, m.UID, [32]byte{}, errors.New("refused"), time.Now())
 
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
@@ -43,5 +42,4 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	g.Expect(r.drains.known).To(BeEmpty())
 	g.Expect(r.observations.of).To(BeEmpty())
 	g.Expect(r.syncs.failed).To(BeEmpty())
-	g.Expect(r.turns.of).To(BeEmpty())
 }

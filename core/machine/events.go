@@ -34,8 +34,6 @@ const (
 	DrainForcedEvent = "DrainForced"
 	// DrainSkippedEvent means that a Node is not drained, since its cluster is being deleted and does not answer.
 	DrainSkippedEvent = "DrainSkipped"
-	// PodsLeftEvent means that a drain has continued without Pods that return to the Node.
-	PodsLeftEvent = "PodsLeftBehind"
 	// InvalidDrainRuleEvent is on a MachineDrainRule that is invalid and has no effect.
 	InvalidDrainRuleEvent = "InvalidDrainRule"
 	// VolumeDetachTimedOutEvent means that volumes were attached for too long and are not waited for any more.

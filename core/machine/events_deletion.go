@@ -86,9 +86,6 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 	if s.drained.forced.cause != "" {
 		note += " by force"
 	}
-	if len(result.LeftOwners) > 0 {
-		note += " except Pods of " + result.Left()
-	}
 	if s.Now.Sub(began)-result.Age < drainSettling {
 		note += " (" + machines.Plural(result.Evicted, "Pod") + " evicted)"
 	}

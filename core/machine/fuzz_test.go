@@ -26,16 +26,16 @@ func FuzzSyncNode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := fuzzinput.From(data)
 		node, foreign := aNode(c)
-		once, machine := map[string]bool{}, &recording{}
+		once := map[string]bool{}
 		for range 1 + c.Below(4) {
 			desired := theDesired(c)
-			syncOnce(t, machine, node, foreign, desired)
+			syncOnce(t, node, foreign, desired)
 			for _, taint := range desired.Taints {
 				once[taintID(taint.Key, taint.Effect)] = once[taintID(taint.Key, taint.Effect)] ||
 					taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
 			}
 		}
-		syncOnce(t, machine, node, foreign, DesiredNode{PropagateTaints: true})
+		syncOnce(t, node, foreign, DesiredNode{PropagateTaints: true})
 		for _, key := range []string{clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation,
 			clusterv1.TaintsFromMachineAnnotation} {
 			if value := node.Annotations[key]; value != "" {
@@ -128,10 +128,10 @@ func theDesired(c *fuzzinput.Choices) DesiredNode {
 }
 
 // syncOnce synchronizes the Node once and checks what must hold then.
-func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, desired DesiredNode) {
+func syncOnce(t *testing.T, node, foreign *corev1.Node, desired DesiredNode) {
 	t.Helper()
 	before := node.DeepCopy()
-	result := machine.sync(node, desired)
+	result := SyncNode(node, desired)
 	if changed := !equality.Semantic.DeepEqual(before, node); changed != result.Changed {
 		t.Errorf("Changed is %v:\n%s", result.Changed, diff.Diff(before, node))
 	}
@@ -139,7 +139,7 @@ func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, desi
 		t.Errorf("Taints is %v:\n%s", result.Taints, diff.Diff(before.Spec.Taints, node.Spec.Taints))
 	}
 	again := node.DeepCopy()
-	if machine.sync(again, desired).Changed || !equality.Semantic.DeepEqual(again, node) {
+	if SyncNode(again, desired).Changed || !equality.Semantic.DeepEqual(again, node) {
 		t.Errorf("The second time changes something:\n%s", diff.Diff(node, again))
 	}
 	contains(t, "desired label", node.Labels, desired.Labels)

@@ -41,7 +41,6 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if err := s.copyInfrastructure(accessor); err != nil {
 		return s.infrastructure.failed(err)
 	}
-	s.recordDesired()
 	s.Object.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	return outcome.Continue()
 }

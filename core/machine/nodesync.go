@@ -25,10 +25,6 @@ type DesiredNode struct {
 	// Taints are those of the Machine's spec; they count only when PropagateTaints is set.
 	Taints          []clusterv1.MachineTaint
 	PropagateTaints bool
-	// Record is what the Machine records of the Node.
-	Record NodeRecord
-	// Initialized means that OnInitialization taints have had their turn on the Node.
-	Initialized bool
 	// Outdated means that the Node belongs to an earlier revision of a MachineDeployment: pods had better go elsewhere.
 	Outdated bool
 	// OutdatedUnknown means that it is not known whether it does: the marks of that on the Node stay as they are.
@@ -49,21 +45,16 @@ var identityAnnotations = []string{
 var ownAnnotations = append([]string{
 	clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation,
 	ScaleDownDisabledMarkerAnnotation, OutdatedRevisionMarkerAnnotation,
-	// These are a Machine's.
-	LabelsOnNodeAnnotation, TaintsOnNodeAnnotation, TaintsInitializedAnnotation,
 }, identityAnnotations...)
 
 // Synced is the result of SyncNode.
 type Synced struct {
 	// Changed is true when the Node was changed at all, Taints when its taints were.
 	Changed, Taints bool
-	// Record is what the Machine has to record before the Node is changed, and all that it needs to record afterwards.
-	Record NodeRecord
 }
 
 // SyncNode changes the Node to what is desired. Which labels, annotations and taints came from the Machine is kept in
-// annotations of the Node, so that only those are removed; what others have set stays. Of labels and taints only those
-// are removed that the Machine records as well: a kubelet may write annotations, and not all labels, and no taints. The taint
+// annotations of the Node, as Cluster API keeps it, so that only those are removed; what others have set stays. The taint
 // node.cluster.x-k8s.io/uninitialized goes in the same change: it holds pods off until the labels are there.
 func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 	before := snapshot{maps.Clone(node.Labels), maps.Clone(node.Annotations)}
@@ -73,7 +64,7 @@ func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	replace(node.Labels, both(tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), desired.Record.Labels), desired.Labels)
+	replace(node.Labels, tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), desired.Labels)
 	replace(node.Annotations, tracked(node.Annotations[clusterv1.AnnotationsFromMachineAnnotation]), desired.Annotations)
 	for _, key := range identityAnnotations {
 		delete(node.Annotations, key)
@@ -86,12 +77,8 @@ func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 		syncScaleDown(node, desired.Outdated, desired.KeepFromScaleDown)
 	}
 
-	result := Synced{Taints: syncTaints(node, desired), Record: desired.Record}
+	result := Synced{Taints: syncTaints(node, desired)}
 	result.Taints = syncPreserved(node, desired.Preserved) || result.Taints
-	result.Record.Labels = slices.Sorted(maps.Keys(desired.Labels))
-	if desired.PropagateTaints {
-		result.Record.Taints = tracked(node.Annotations[clusterv1.TaintsFromMachineAnnotation])
-	}
 	result.Changed = result.Taints || !maps.Equal(before.labels, node.Labels) || !maps.Equal(before.annotations, node.Annotations)
 	return result
 }
@@ -152,9 +139,7 @@ func (s *scope) hasOwnLabel(key string) bool {
 		return false
 	}
 	_, present := s.node.Labels[key]
-	record, recorded := recordOf(s.Original)
-	return present && slices.Contains(tracked(s.node.Annotations[clusterv1.LabelsFromMachineAnnotation]), key) &&
-		(!recorded || slices.Contains(record.Labels, key))
+	return present && slices.Contains(tracked(s.node.Annotations[clusterv1.LabelsFromMachineAnnotation]), key)
 }
 
 // selected returns the entries whose key the rule or one of the expressions chooses.

@@ -14,24 +14,20 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// TestPureInterruptible: while the infrastructure has not been read, the label stays as it is on the Node, if it is the
-// Machine's by what the Node says and by what the Machine records.
-func TestPureInterruptible(t *testing.T) {
+// TestDesired_InfrastructureNotRead: the label stays as it is on the Node, if it came from the Machine.
+func TestDesired_InfrastructureNotRead(t *testing.T) {
 	const key = clusterv1.InterruptibleLabel
 	for name, test := range map[string]struct {
 		known, says bool
 		label       bool
 		fromMachine string
-		record      string
 		want        bool
 	}{
-		"known to be":                 {known: true, says: true, want: true},
-		"known not to be":             {known: true, label: true, fromMachine: key, record: key},
-		"not read, and it has it":     {label: true, fromMachine: key, record: key, want: true},
-		"not read, no record at all":  {label: true, fromMachine: key, record: "none", want: true},
-		"not read, not in the record": {label: true, fromMachine: key},
-		"not read, another writer's":  {label: true, record: key},
-		"not read, and it was taken":  {fromMachine: key, record: key},
+		"known to be":                {known: true, says: true, want: true},
+		"known not to be":            {known: true, label: true, fromMachine: key},
+		"not read, and it has it":    {label: true, fromMachine: key, want: true},
+		"not read, another writer's": {label: true},
+		"not read, and it was taken": {fromMachine: key},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := judged()
@@ -39,9 +35,6 @@ func TestPureInterruptible(t *testing.T) {
 			s.node.Annotations = map[string]string{clusterv1.LabelsFromMachineAnnotation: test.fromMachine}
 			if test.label {
 				s.node.Labels = map[string]string{key: ""}
-			}
-			if test.record != "none" {
-				s.Original.Annotations = map[string]string{LabelsOnNodeAnnotation: test.record}
 			}
 			if test.want {
 				NewWithT(t).Expect(s.desired().Labels).To(HaveKey(key))
@@ -73,27 +66,22 @@ func TestPureTaintValues(t *testing.T) {
 			Spec:       corev1.NodeSpec{Taints: taints},
 		}
 	}
-	desire := func(record []string, taints ...clusterv1.MachineTaint) DesiredNode {
-		return DesiredNode{Taints: taints, PropagateTaints: true, Record: NodeRecord{Taints: record}}
+	desire := func(taints ...clusterv1.MachineTaint) DesiredNode {
+		return DesiredNode{Taints: taints, PropagateTaints: true}
 	}
 	const id = "k:NoSchedule"
 
 	n := node(id, taint("k", "a"))
-	g.Expect(syncTaints(n, desire([]string{id}, always("k", "b")))).To(BeTrue(), "another value is a change")
+	g.Expect(syncTaints(n, desire(always("k", "b")))).To(BeTrue(), "another value is a change")
 	g.Expect(n.Spec.Taints).To(ConsistOf(taint("k", "b")))
 
 	n = node(id, taint("k", ""))
-	g.Expect(syncTaints(n, desire([]string{id}, always("l", "")))).To(BeTrue(), "another key is a change")
+	g.Expect(syncTaints(n, desire(always("l", "")))).To(BeTrue(), "another key is a change")
 	g.Expect(n.Spec.Taints).To(ConsistOf(taint("l", "")))
 
 	n = node("", taint("k", "a"))
-	g.Expect(syncTaints(n, desire(nil, always("k", "b")))).To(BeTrue(), "another user's taint of another value is replaced")
+	g.Expect(syncTaints(n, desire(always("k", "b")))).To(BeTrue(), "another user's taint of another value is replaced")
 	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, id))
-
-	n = node("", taint("k", "a"))
-	g.Expect(syncTaints(n, desire([]string{id}, always("k", "a")))).To(BeFalse())
-	g.Expect(n.Annotations).
-		To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the same taint of another user stays theirs, whatever was recorded")
 
 	s := judged()
 	in := s.desired()
@@ -102,8 +90,6 @@ func TestPureTaintValues(t *testing.T) {
 	g.Expect(SyncNode(n, in).Changed).To(BeFalse())
 	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint}
 	g.Expect(SyncNode(n, in).Changed).To(BeTrue(), "the taint alone is a change")
-	g.Expect(SyncNode(n, DesiredNode{Record: NodeRecord{Taints: []string{"x"}}}).Record.Taints).
-		To(Equal([]string{"x"}), "what was recorded stays while the gate is closed")
 }
 
 // TestPureOutages: what is known of the Node in an outage is kept only for a Machine that has one.

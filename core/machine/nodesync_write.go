@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,17 +48,13 @@ type nodeSync struct {
 // the answer. What fails is tried again less and less often, and is reported in a condition meanwhile.
 func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	s.sync.once = s.syncedOnce()
-	node, desired := s.node.DeepCopy(), s.recordedDesired(r.turns.had(s.Key(), s.Original.UID, s.node.UID))
+	node, desired := s.node.DeepCopy(), s.desired()
 	if s.sync.awaited = s.unreadForSync(); s.sync.awaited != "" {
-		s.beginRecord(desired)
 		return outcome.Continue()
 	}
 	result := SyncNode(node, desired)
 	if !result.Changed {
-		return r.synced(s, result.Record.kept(s.node.UID, desired))
-	}
-	if end := r.recordFirst(s, desired.Record.or(result.Record)); !end.Finished() {
-		return end
+		return r.synced(s)
 	}
 	data, err := client.MergeFrom(s.node).Data(node)
 	if err != nil {
@@ -72,18 +67,17 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	answered, err := s.connection.PatchNode(s.owner(), remote.NodePatch{
 		Before: s.node, After: node,
 		// Taints are replaced as a list, and others write them too.
-		Lock: result.Taints, Verify: r.kept(s.Key(), s.Original.UID, desired),
+		Lock: result.Taints, Verify: kept(desired),
 	})
 	if err != nil {
 		return r.notSynced(ctx, s, change, err)
 	}
 	s.node = answered
-	return r.synced(s, result.Record.kept(s.node.UID, desired))
+	return r.synced(s)
 }
 
-// synced handles that the Node is synchronized, and has of the Machine what the record names, and nothing else.
-func (r *Reconciler) synced(s *scope, record NodeRecord) outcome.Outcome {
-	record.writeTo(s.Object)
+// synced handles that the Node is synchronized.
+func (r *Reconciler) synced(s *scope) outcome.Outcome {
 	s.sync = nodeSync{once: true}
 	r.syncs.forget(s.Key())
 	return outcome.Continue()
@@ -122,15 +116,12 @@ func (s *scope) awaitSync(attempt *syncAttempt) outcome.Outcome {
 	return outcome.WaitFor(attempt.next.Sub(s.Now))
 }
 
-// kept makes sure that what was written is there, and remembers that the Node has been initialized.
-func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, desired DesiredNode) func(*corev1.Node) error {
+// kept makes sure that what was written is there.
+func kept(desired DesiredNode) func(*corev1.Node) error {
 	return func(answered *corev1.Node) error {
 		want := answered.DeepCopy()
 		if SyncNode(want, desired).Changed {
 			return &NotKeptError{Lost: differences(want, answered)}
-		}
-		if desired.once() {
-			r.turns.add(key, machine, answered.UID)
 		}
 		return nil
 	}

@@ -61,24 +61,8 @@ func newSyncing(t *testing.T, patch func(client.WithWatch, client.Object, client
 	return f
 }
 
-// reconcile synchronizes the Node once, and keeps the condition in the Machine as a status write would. A record that the
-// Node waits for is written, and the next reconcile is the one.
+// reconcile synchronizes the Node once, and keeps the condition in the Machine as a status write would.
 func (f *syncing) reconcile() (*scope, time.Duration) {
-	f.t.Helper()
-	s, after := f.reconcileOnce()
-	if s.recording != nil {
-		f.machine.Annotations = s.Object.Annotations
-		s, after = f.reconcileOnce()
-		f.Expect(s.recording).To(BeNil(), "what is recorded suffices")
-	}
-	if !s.quiet {
-		s.setNodeConditions()
-		f.machine = s.Object
-	}
-	return s, after
-}
-
-func (f *syncing) reconcileOnce() (*scope, time.Duration) {
 	f.t.Helper()
 	node := &corev1.Node{}
 	f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
@@ -90,6 +74,10 @@ func (f *syncing) reconcileOnce() (*scope, time.Duration) {
 	}
 	end := f.r.syncNode(f.t.Context(), s)
 	f.Expect(end.Err()).NotTo(HaveOccurred(), "the work queue has no say in when it is tried again")
+	if !s.quiet {
+		s.setNodeConditions()
+		f.machine = s.Object
+	}
 	return s, end.After()
 }
 
@@ -256,12 +244,6 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 		s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 		read(s)
 		f.Expect(f.r.syncNode(f.t.Context(), s).Err()).NotTo(HaveOccurred())
-		if s.recording != nil {
-			f.machine.Annotations = s.Object.Annotations
-			s.recording, s.Original, s.Object = nil, f.machine, f.machine.DeepCopy()
-			f.Expect(f.r.syncNode(f.t.Context(), s).Err()).NotTo(HaveOccurred())
-		}
-		f.machine.Annotations = s.Object.Annotations
 		return s.node
 	}
 	for name, unread := range map[string]func(*scope){

@@ -58,14 +58,10 @@ type Reconciler struct {
 	waker         *wake.Waker
 	// syncs are the changes of Nodes that failed.
 	syncs syncAttempts
-	// turns are the Nodes that this process has initialized.
-	turns turns
 	// drains are the drains that are over, of Machines that still exist.
 	drains finishedDrains
 	// observations are the referenced objects that have been read.
 	observations observations
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -106,12 +102,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	result := r.run(ctx, s)
 	if s.Gone {
 		r.withdraw(machine)
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
 	if s.skipSave || s.undetermined() || s.quiet && result.Err() == nil {
-		return r.conflicts.Result(request, result)
+		return result.Result()
 	}
-	return r.conflicts.Result(request, result.And(r.save(ctx, s)))
+	return result.And(r.save(ctx, s)).Result()
 }
 
 // run runs the steps for the state of the Machine.
@@ -135,8 +131,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outc
 }
 
 // save writes what the steps have changed, and records events about it. When the API server refuses metadata or spec, the status
-// reports that. A record that the Node waits for is written alone: the event of that write brings the next reconcile, which knows
-// more.
+// reports that.
 func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 	changed := *s.Object
 	var result outcome.Outcome
@@ -144,20 +139,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 		if refused != nil {
 			s.revert(&changed, refused)
 		}
-		if s.recording != nil {
-			notRecorded := refused
-			if refused == nil {
-				notRecorded = s.recordKept()
-				result = outcome.FromError(notRecorded)
-			}
-			if notRecorded == nil {
-				result = outcome.Wait()
-				return false
-			}
-			r.notRecorded(s, notRecorded)
-		}
-		s.withholdLink()
-		result = result.And(s.setStatus())
+		result = s.setStatus()
 		r.addHealth(ctx, s)
 		return true
 	})
@@ -174,7 +156,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.drainer.Forget(key)
 	r.drains.forget(key)
 	r.syncs.forget(key)
-	r.turns.forget(key)
 	r.observations.forget(key)
 }
 

@@ -56,9 +56,6 @@ type scope struct {
 	// sync is how far the Node is in step.
 	sync nodeSync
 
-	// recording is the record that has to be written before the Node is changed; nil when the Node waits for none.
-	recording *NodeRecord
-
 	// refused is why the API server has refused metadata or spec; unfounded is true when what the steps observed depends on what
 	// it refused.
 	refused   error
@@ -111,7 +108,7 @@ type deletion struct{ reason, message string }
 func (r *Reconciler) newScope(ctx context.Context, machine *clusterv1.Machine) (*scope, error) {
 	s := &scope{
 		Base: scopes.NewBase(machine, r.Clock.Now(), scopes.Writer[*clusterv1.Machine, clusterv1.MachineStatus]{
-			Client: r.Client, Status: statusOf, Shared: true, Versions: r.Written,
+			Client: r.Client, Recorder: r.Recorder, Status: statusOf, Shared: true, Versions: r.Written,
 		}),
 		watchFilter:    r.WatchFilter,
 		options:        r.Options,

@@ -77,7 +77,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(labelsChanged())).
-		Watches(&clusterv1.Cluster{}, r.onClusterGone()).
 		Watches(&clusterv1.MachineDrainRule{}, handler.EnqueueRequestsFromMapFunc(r.ofDrainRule),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(deploymentChanged())).
@@ -190,13 +189,6 @@ func (r *Reconciler) ofDrainRule(ctx context.Context, rule client.Object) []reco
 // ofLabelledCluster finds the Machines of a Cluster that are being deleted.
 func (r *Reconciler) ofLabelledCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.deletingOf(ctx, client.InNamespace(cluster.GetNamespace()), client.MatchingFields{index.Cluster: cluster.GetName()})
-}
-
-// onClusterGone frees what the drainer has cached of a Cluster. It enqueues nothing.
-func (r *Reconciler) onClusterGone() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workQueue) {
-		r.drainer.ForgetCluster(client.ObjectKeyFromObject(e.Object))
-	}}
 }
 
 // deletingOf lists the Machines that are being deleted.

@@ -50,36 +50,23 @@ func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []cor
 	return taints
 }
 
-// propagate adds the taints of the Machine to the list. Which Always ones came from the Machine is kept in an
-// annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that a user
-// has set before the Machine asked for the very same stays theirs; those that the Node was registered with are the
-// Machine's, which the record names from the beginning.
+// propagate adds the taints of the Machine to the list. Which Always ones came from the Machine is kept in an annotation of the Node;
+// only those are removed. While the annotation is not there, OnInitialization taints have not had their turn.
 func propagate(node *corev1.Node, taints []corev1.Taint, desired DesiredNode) []corev1.Taint {
-	value, marked := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
-	owned, kept, before := map[string]string{}, map[string]bool{}, both(tracked(value), desired.Record.Taints)
-	ours := before
-	if !marked {
-		ours = desired.Record.Taints
-	}
+	value, initialized := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
+	owned, kept := map[string]string{}, map[string]bool{}
 	for _, taint := range desired.Taints {
 		id := taintID(taint.Key, taint.Effect)
 		kept[id] = true
-		desiredTaint := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
-		if taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization {
-			if !desired.Initialized {
-				taints = with(taints, desiredTaint)
-			}
-			continue
-		}
-		foreign := !slices.Contains(ours, id) && slices.ContainsFunc(taints, func(have corev1.Taint) bool {
-			return have.MatchTaint(&desiredTaint) && have.Value == desiredTaint.Value
-		})
-		if !foreign {
-			taints = with(taints, desiredTaint)
+		once := taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
+		if !once {
 			owned[id] = ""
 		}
+		if !once || !initialized {
+			taints = with(taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+		}
 	}
-	for _, id := range before {
+	for _, id := range tracked(value) {
 		if !kept[id] {
 			taints = slices.DeleteFunc(taints, func(have corev1.Taint) bool { return taintID(have.Key, have.Effect) == id })
 		}

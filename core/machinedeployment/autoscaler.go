@@ -27,8 +27,8 @@ type groupRecord struct {
 	Values map[string]string `json:"values,omitempty"`
 }
 
-// tellAutoscaler writes, for a deployment with both limits of the cluster autoscaler, what a Node of it will have: labels and taints of
-// the bootstrap template, and from the first Node on what Pods can use of it. Annotations that a user has set stay as they are.
+// tellAutoscaler writes, for a deployment with both limits of the cluster autoscaler, what a Node of it will have: labels, taints and
+// maxPods of the bootstrap template, and from the first Node on what Pods can use of it. Annotations that a user has set stay as they are.
 func (r *Reconciler) tellAutoscaler(ctx context.Context, s *scope) outcome.Outcome {
 	record := recordOf(s.Object)
 	next := groupRecord{}
@@ -77,6 +77,7 @@ func (g groupRecord) next(templates string, bootstrap *unstructured.Unstructured
 	}
 	next := groupRecord{Templates: templates, Learned: len(nodes) > 0, Values: map[string]string{}}
 	taints := taintsOf(bootstrap)
+	setUnlessEmpty(next.Values, podsAnnotation, podsOf(bootstrap))
 	if len(nodes) > 0 {
 		taints = lasting(taints, nodes[0])
 		maps.Copy(next.Values, usable(nodes, g.Values))

@@ -43,8 +43,8 @@ var (
 const cloudConfigSpec = `{kubelet: {nodeLabels: {example.com/pool: batch, b: ""},
   taints: [{key: example.com/dedicated, value: batch, effect: NoSchedule}, {key: node.cilium.io/agent-not-ready, effect: NoExecute}]}}`
 
-// Taints and labels that only the bootstrap template has are told before there is a Node, in the autoscaler's format.
-func TestNextRecord_NoNode_HasTaintsAndLabelsOfBootstrapTemplate(t *testing.T) {
+// Taints, labels and maxPods that only the bootstrap template has are told before there is a Node, in the autoscaler's format.
+func TestNextRecord_NoNode_HasTaintsLabelsAndPodsOfBootstrapTemplate(t *testing.T) {
 	for name, test := range map[string]struct {
 		template *unstructured.Unstructured
 		want     map[string]string
@@ -57,9 +57,13 @@ func TestNextRecord_NoNode_HasTaintsAndLabelsOfBootstrapTemplate(t *testing.T) {
 			kubeletExtraArgs: [{name: v, value: "2"}, {name: node-labels, value: "a=b,c=d=e"}]}}}`), map[string]string{
 			labelsAnnotation: "a=b,c=d=e", taintsAnnotation: "gpu=1:NoSchedule",
 		}},
-		"neither labels nor taints": {templateFrom(t, `{kubelet: {}}`), map[string]string{}},
-		"fields of other types":     {templateFrom(t, `{kubelet: {taints: x, nodeLabels: [y]}}`), map[string]string{}},
-		"no bootstrap template":     {nil, map[string]string{}},
+		"maxPods": {templateFrom(t, `{kubelet: {config: {maxPods: 29}}}`), map[string]string{podsAnnotation: "29"}},
+		"max-pods of kubeadm": {templateFrom(t, `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: "58"}]}}}`),
+			map[string]string{podsAnnotation: "58"}},
+		"maxPods that is left to the kubelet": {templateFrom(t, `{kubelet: {config: {maxPods: 0}}}`), map[string]string{}},
+		"neither labels nor taints":           {templateFrom(t, `{kubelet: {}}`), map[string]string{}},
+		"fields of other types":               {templateFrom(t, `{kubelet: {taints: x, nodeLabels: [y]}}`), map[string]string{}},
+		"no bootstrap template":               {nil, map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(groupRecord{}.next("t", test.template, nil).Values).To(Equal(test.want))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,22 +81,41 @@ func labelsOf(template *unstructured.Unstructured) map[string]string {
 	if decodeField(template, []string{"kubelet", "nodeLabels"}, &labels) {
 		return labels
 	}
-	var args []struct{ Name, Value string }
-	if !decodeField(template, []string{"joinConfiguration", "nodeRegistration", "kubeletExtraArgs"}, &args) {
-		return nil
-	}
-	labels = map[string]string{}
-	for _, arg := range args {
-		if arg.Name != "node-labels" {
-			continue
-		}
-		for label := range strings.SplitSeq(arg.Value, ",") {
-			if key, value, ok := strings.Cut(label, "="); ok {
-				labels[key] = value
+	for label := range strings.SplitSeq(strings.Join(kubeletFlag(template, "node-labels"), ","), ",") {
+		if key, value, ok := strings.Cut(label, "="); ok {
+			if labels == nil {
+				labels = map[string]string{}
 			}
+			labels[key] = value
 		}
 	}
 	return labels
+}
+
+// podsOf is taintsOf for the number of Pods that a Node takes; empty if the template leaves it to the kubelet.
+func podsOf(template *unstructured.Unstructured) string {
+	var pods int64
+	if !decodeField(template, []string{"kubelet", "config", "maxPods"}, &pods) {
+		for _, value := range kubeletFlag(template, "max-pods") { // The last one wins.
+			pods, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	if pods <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(pods, 10)
+}
+
+// kubeletFlag returns the values of a flag of the kubelet in a KubeadmConfigTemplate.
+func kubeletFlag(template *unstructured.Unstructured, name string) (values []string) {
+	var args []struct{ Name, Value string }
+	decodeField(template, []string{"joinConfiguration", "nodeRegistration", "kubeletExtraArgs"}, &args)
+	for _, arg := range args {
+		if arg.Name == name {
+			values = append(values, arg.Value)
+		}
+	}
+	return values
 }
 
 // decodeField decodes a field of spec.template.spec, and reports whether there is one of that type.

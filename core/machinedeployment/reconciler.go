@@ -65,8 +65,6 @@ type Reconciler struct {
 	rewritten rewritten.Memory
 	// progress remembers how far the deployments that are under way have come.
 	progress tracker
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile brings one MachineDeployment closer to its spec:
@@ -111,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.Gone {
 		r.forget(deployment.UID)
 	}
-	return r.conflicts.Result(request, end)
+	return end.Result()
 }
 
 // steps are those for the deployment as it was read.

@@ -75,7 +75,7 @@ type settings struct {
 // newScope begins a reconcile of a deployment. Nothing else writes its status.
 func (r *Reconciler) newScope(deployment *clusterv1.MachineDeployment) *scope {
 	s := &scope{Base: scopes.NewBase(deployment, r.Clock.Now(), scopes.Writer[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]{
-		Client: r.Client, Status: statusOf, Versions: r.Written,
+		Client: r.Client, Recorder: r.Recorder, Status: statusOf, Versions: r.Written,
 	})}
 	s.deployment, s.guard = s.Object, r.Overshoot
 	return s

@@ -9,10 +9,6 @@ import (
 // MachineMarkedUnhealthyEvent is the reason of the event about a Machine that has become unhealthy, or is so for another reason.
 const MachineMarkedUnhealthyEvent = "MachineMarkedUnhealthy"
 
-// MachineNotJudgedEvent is the reason of the event about a Machine that no MachineHealthCheck selects, and that would be found unhealthy
-// by what the cache has of its Node, which cannot be read.
-const MachineNotJudgedEvent = "MachineNotJudged"
-
 // recordEvents records what a write has changed: one event when a Machine becomes unhealthy, and one when the reason is another.
 func (r *Reconciler) recordEvents(w *write) {
 	const kind = clusterv1.MachineHealthCheckSucceededCondition

@@ -3,6 +3,7 @@ package machinehealth
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +27,7 @@ import (
 // maxRequests is how many requests of external remediation a round creates or deletes.
 const maxRequests = 100
 
-// recheck is how often it is looked whether a request is still there while its kind is not watched: a request that a user has deleted, or
-// that was lost in a restore, would never be created again.
+// recheck is how often it is looked whether a request is still there: one that a user has deleted would never be created again.
 const recheck = 10 * time.Minute
 
 // remediateExternally creates requests of external remediation for unhealthy Machines, and deletes those of Machines that are healthy
@@ -41,15 +42,12 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 		_, by := s.handOver(t)
 		switch {
-		case t.held:
 		case t.State == health.Unhealthy && by != nil:
-			due, err := r.toRequest(ctx, s, t, by, known)
-			if err != nil || !due {
-				end = end.And(outcome.FromError(err))
+			if !r.isDue(s, t, known) {
 				continue
 			}
 			sent++
-			err = r.request(ctx, s, t, by, known, templates)
+			err := r.request(ctx, s, t, by, known, templates)
 			refused([]*check{by}, err)
 			end = end.And(outcome.FromError(err))
 		case t.State == health.Healthy && known != nil:
@@ -59,36 +57,20 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			end = end.And(outcome.FromError(err))
 		}
 	}
-	r.recordUnwatched(s)
 	return end
 }
 
-// findGone notes whose request is to be created again, since it is gone.
-func (r *Reconciler) findGone(ctx context.Context, s *round) {
-	for _, t := range s.targets {
-		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
-		if _, by := s.handOver(t); by != nil && t.State == health.Unhealthy && requested(known) {
-			there, ok, err := r.inCache(ctx, s, t, by)
-			t.requestGone = ok && err == nil && !there
-		}
-	}
-}
-
-// toRequest reports whether to see to the request for a Machine: there is none, be it by the cache, or it is time to look whether it is
-// still there.
-func (r *Reconciler) toRequest(ctx context.Context, s *round, t *target, by *check, known *metav1.Condition) (bool, error) {
+// isDue reports whether to see to the request for a Machine: there is none, or it is time to look whether it is still there.
+func (r *Reconciler) isDue(s *round, t *target, known *metav1.Condition) bool {
 	if !requested(known) {
-		return true, nil
-	}
-	if there, ok, err := r.inCache(ctx, s, t, by); ok || err != nil {
-		return !there, err
+		return true
 	}
 	due := s.histories.checked[t.UID].Add(r.recheckAfter())
 	if s.now.Before(due) {
 		s.wakeAt(due)
-		return false, nil
+		return false
 	}
-	return true, nil
+	return true
 }
 
 func (r *Reconciler) recheckAfter() time.Duration {
@@ -117,7 +99,7 @@ func (r *Reconciler) request(
 	if requested(known) {
 		there, err := r.requestExists(ctx, t, by)
 		if there {
-			r.requestSeen(s, t, by)
+			r.requestSeen(s, t)
 		}
 		if there || err != nil {
 			return err
@@ -143,7 +125,7 @@ func (r *Reconciler) request(
 	}
 	t.setRequestCondition(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason,
 		"Waiting for "+object.GetKind()+" "+object.GetName())
-	r.requestSeen(s, t, by)
+	r.requestSeen(s, t)
 	return nil
 }
 
@@ -151,12 +133,17 @@ func (t *target) setRequestCondition(reason, message string) {
 	t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
 }
 
-// requestSeen watches the request, or looks for it again after a while.
-func (r *Reconciler) requestSeen(s *round, t *target, by *check) {
+// requestSeen has the request looked for again after a while.
+func (r *Reconciler) requestSeen(s *round, t *target) {
 	s.histories.checked[t.UID] = s.now
-	if !r.requests.watch(requestKindOf(by.MachineHealthCheck), s.key, s.now) {
-		s.wakeAt(s.now.Add(r.recheckAfter()))
-	}
+	s.wakeAt(s.now.Add(r.recheckAfter()))
+}
+
+// requestKindOf is the kind of the requests of a MachineHealthCheck.
+func requestKindOf(check *clusterv1.MachineHealthCheck) schema.GroupVersionKind {
+	gvk := check.Spec.Remediation.TemplateRef.GroupVersionKind()
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, template.Suffix)
+	return gvk
 }
 
 // requestExists asks the API server for the request of a Machine. One with another owner does not count; that it is in the way is reported

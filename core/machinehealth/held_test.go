@@ -26,8 +26,9 @@ import (
 func TestAFreezeHandsNothingOver(t *testing.T) {
 	w := newWorld(t)
 	stop := &frozen{
+		cluster:   w.key(workers.ClusterName),
 		notBefore: time.Now().Add(100 * 365 * 24 * time.Hour),
-		state:     freeze.State{Reason: freeze.RestoreSuspectedReason, Message: "instances are gone", Since: time.Now()},
+		state:     freeze.State{Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: time.Now()},
 	}
 	w.freeze = stop
 	controlled := func(pool, kind string) func(*clusterv1.Machine) {
@@ -54,7 +55,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.FrozenReason)
 		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 		w.G.Expect(said.Message).
-			To(And(HavePrefix("1 unhealthy Machine not marked for remediation: RestoreSuspected"), ContainSubstring("instances are gone")))
+			To(And(HavePrefix("1 unhealthy Machine not marked for remediation: TargetAPIServerUnreachable"), ContainSubstring("it does not answer")))
 	}
 	w.becomes("set", owner, waiting)
 	w.becomes("metal", succeeded, "False/UnhealthyMachine")
@@ -104,12 +105,13 @@ func (e *ending) Frozen(client.ObjectKey) freeze.State {
 	if until == nil || time.Now().After(*until) {
 		return freeze.State{}
 	}
-	return freeze.State{Reason: freeze.CoreWasAwayReason, Message: "away", Until: *until}
+	return freeze.State{Reason: freeze.RecoveringReason, Message: "away", Until: *until}
 }
 
-// TestARequestThatIsGone is created again: at once, also when it went while no core was at work. One that is there is left alone.
-func TestARequestThatIsGone(t *testing.T) {
+// A request that is gone is created again, also when it went while no core was at work. One that is there is left alone.
+func TestRemediateExternally_RequestDeleted_IsCreatedAgain(t *testing.T) {
 	w := newWorld(t)
+	w.recheck = 200 * time.Millisecond
 	w.machine("a", "False")
 	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
 	w.start()
@@ -118,13 +120,7 @@ func TestARequestThatIsGone(t *testing.T) {
 	first, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	rounds := w.rounds.Load()
-	change(
-		w,
-		&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}},
-		func(m *clusterv1.Machine) { m.Labels["x"] = "y" },
-	)
-	w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds))
-	w.atRest()
+	w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds+2))
 	again, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))

@@ -31,9 +31,8 @@ func (s *round) judge(r *Reconciler) {
 		}
 		facts := s.facts(machine)
 		facts.History, facts.ClusterHistory = history, histories.cluster
-		byLiveRead := s.correct(&facts)
 		health.Observe(facts, policies...)
-		t := &target{Machine: machine, by: by, facts: facts, policies: policies, byLiveRead: byLiveRead}
+		t := &target{Machine: machine, by: by}
 		for _, policy := range policies {
 			t.judgements = append(t.judgements, health.Judgement{Policy: policy.Name, Assessment: health.Judge(policy, facts)})
 		}

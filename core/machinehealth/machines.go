@@ -109,9 +109,6 @@ func (r *Reconciler) changed(s *round) (writes []*write, behind time.Duration) {
 
 // settled reports, without copying the Machine, that there is nothing to write: that is so for nearly all in nearly every round.
 func (t *target) settled() bool {
-	if t.held {
-		return true
-	}
 	if t.external != nil || t.externalDone {
 		return false
 	}

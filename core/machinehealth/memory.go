@@ -89,19 +89,6 @@ func (m *memory) isActive(cluster client.ObjectKey) bool {
 	return m.active[cluster]
 }
 
-// activeAs are the active Clusters that a key means: the one, or all for a key without a name.
-func (m *memory) activeAs(key client.ObjectKey) []client.ObjectKey {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var found []client.ObjectKey
-	for cluster := range m.active {
-		if key.Name == "" || key == cluster {
-			found = append(found, cluster)
-		}
-	}
-	return found
-}
-
 // marks remembers of each Node what of it is judged, so that a volume that is attached or a label enqueues nothing. The zero value is
 // ready for use.
 type marks struct {

@@ -15,8 +15,7 @@ import (
 const maxMeasured = 100
 
 var unhealthyDesc = prometheus.NewDesc("millwright_machines_unhealthy",
-	"Number of Machines that are judged unhealthy, by Cluster and by the reason of their condition HealthCheckSucceeded; "+
-		"NodesUnreadable for those that are not replaced since their Nodes cannot be read. "+
+	"Number of Machines that are judged unhealthy, by Cluster and by the reason of their condition HealthCheckSucceeded. "+
 		"Only Clusters that have some, the 100 with the most.", []string{"cluster", "reason"}, nil)
 
 // collected has what the rounds of this process have found.

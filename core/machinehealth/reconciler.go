@@ -47,12 +47,9 @@ type Reconciler struct {
 	// Written are the versions of the Machines that this controller has written; nil for a new list.
 	Written *persist.Versions
 
-	memory    memory
-	nodes     marks
-	requests  requests
-	liveReads liveReads
-	grants    grants
-	wake      func(cluster client.ObjectKey, after time.Duration)
+	memory memory
+	nodes  marks
+	wake   func(cluster client.ObjectKey, after time.Duration)
 	// recheck, if not zero, is for the constant of that name, in tests.
 	recheck time.Duration
 	// onRound is called with each round, in tests.
@@ -69,11 +66,9 @@ type Reconciler struct {
 //  1. read the Cluster, its Machines and MachineHealthChecks from the caches; if it is paused or being deleted, leave them alone;
 //  2. judge each Machine by all policies that are for it;
 //  3. count for each MachineHealthCheck, and decide whether it allows remediation;
-//  4. have the Nodes read of Machines that are to be marked for remediation because of them, or whose turn it is to be replaced, and hold
-//     those until a round has judged by the answer;
-//  5. create and delete requests of external remediation;
-//  6. write the conditions of the Machines that have changed;
-//  7. publish the results, and come back when time alone changes one.
+//  4. create and delete requests of external remediation;
+//  5. write the conditions of the Machines that have changed;
+//  6. publish the results, and come back when time alone changes one.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if r.onRound != nil {
 		r.onRound(request)
@@ -82,16 +77,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.collect(s)
-	defer r.settle(s)
 	if s.resting() {
 		return ctrl.Result{}, nil
 	}
 	s.judge(r)
 	s.count()
-	r.findGone(ctx, s)
-	r.confirm(s)
-	r.answer(s)
 	end := outcome.All(ctx, s, r.remediateExternally, r.writeMachines)
 	r.publish(s)
 	if !s.next.IsZero() {

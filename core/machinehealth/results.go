@@ -29,9 +29,6 @@ type Result struct {
 	Connecting bool
 	// NotJudged is how many Machines are not judged because of that.
 	NotJudged int
-	// Unread is why UnreadMachines unhealthy Machines are not handed over: their Nodes cannot be read, and may be well by now.
-	Unread         string
-	UnreadMachines int
 	// Frozen is why Held unhealthy Machines are not handed over now; "" for none.
 	Frozen string
 	Held   int
@@ -39,8 +36,6 @@ type Result struct {
 	Refused string
 	// Template is why there is nothing to make requests of external remediation from; "" for nothing.
 	Template string
-	// Unwatched reports that requests of external remediation are not watched, and why; "" when they are, or none was created.
-	Unwatched string
 }
 
 // Results are the latest results by MachineHealthCheck. The zero value is ready for use.
@@ -96,10 +91,7 @@ func (r *Reconciler) publish(s *round) {
 	}
 	unhealthy := map[string]int{}
 	for _, t := range s.targets {
-		switch {
-		case t.unread != "":
-			unhealthy[nodesUnreadable]++
-		case t.State == health.Unhealthy && !t.held:
+		if t.State == health.Unhealthy {
 			unhealthy[t.Reason]++
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/health"
 	"millwright.dev/core/index"
+	"millwright.dev/core/remote"
 	"millwright.dev/core/safety/freeze"
 )
 
@@ -38,7 +38,7 @@ type round struct {
 	deployments map[string]*clusterv1.MachineDeployment
 
 	// connection is nil when unreadable says why.
-	connection nodes
+	connection *remote.Connection
 	unreadable string
 	connecting bool
 	notBefore  time.Time
@@ -51,10 +51,6 @@ type round struct {
 	targets []*target
 	// abandoned are Machines that no policy is for, and that still have the conditions of one.
 	abandoned []*clusterv1.Machine
-	// liveReads are the reads of Nodes for the Machines of the Cluster.
-	liveReads map[types.UID]*liveRead
-	// wanted are the Machines whose turn it is to be replaced, if they are still unhealthy.
-	wanted map[types.UID]bool
 	// histories are what was seen before.
 	histories *histories
 	// next is when time alone changes something.
@@ -81,15 +77,6 @@ type target struct {
 	by         []*check
 	judgements []health.Judgement
 	health.Assessment
-	// facts and policies are what it was judged by; byLiveRead means by a Node that was read of the API server.
-	facts      health.Facts
-	policies   []health.Policy
-	byLiveRead bool
-	// held means that it is not marked for remediation before its Node was read. unread is why it cannot be; "" while there is still time.
-	held   bool
-	unread string
-	// requestGone means that its request of external remediation, which was created, is missing in the cache.
-	requestGone bool
 	// external is the condition ExternallyRemediated to set; nil to leave it.
 	external *metav1.Condition
 	// externalDone means that the condition ExternallyRemediated is to go, since the request has gone.

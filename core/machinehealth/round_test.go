@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,40 +55,6 @@ func TestWhatOfANodeWakes(t *testing.T) {
 			g.Expect(m.changed(cluster, after, false)).To(Equal(test.wakes))
 			g.Expect(m.changed(cluster, after, true)).To(BeTrue(), "it is gone")
 			g.Expect(m.changed(cluster, after, false)).To(BeTrue(), "it is back")
-		})
-	}
-}
-
-// TestWhatOfARequestWakes: that it is gone or has another owner, and nothing that its controller says of it.
-func TestWhatOfARequestWakes(t *testing.T) {
-	object := func(owner types.UID) *metav1.PartialObjectMetadata {
-		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: "1"}}
-		o.OwnerReferences = []metav1.OwnerReference{{Kind: "Machine", Name: "m", UID: owner}}
-		return o
-	}
-	said := object("m")
-	said.ResourceVersion, said.Annotations = "2", map[string]string{"its": "controller's"}
-	for name, test := range map[string]struct {
-		event func(toolscache.ResourceEventHandler)
-		wakes bool
-	}{
-		"it is there":    {func(h toolscache.ResourceEventHandler) { h.OnAdd(object("m"), false) }, false},
-		"it is reported": {func(h toolscache.ResourceEventHandler) { h.OnUpdate(object("m"), said) }, false},
-		"another owner":  {func(h toolscache.ResourceEventHandler) { h.OnUpdate(object("m"), object("n")) }, true},
-		"it is deleted":  {func(h toolscache.ResourceEventHandler) { h.OnDelete(object("m")) }, true},
-		"its end was missed": {func(h toolscache.ResourceEventHandler) {
-			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/m", Obj: object("m")})
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var woken []string
-			q := &requests{gone: func(o metav1.Object) { woken = append(woken, o.GetNamespace()+"/"+o.GetName()) }}
-			test.event(q.handler())
-			want := []string(nil)
-			if test.wakes {
-				want = []string{"ns/m"}
-			}
-			NewWithT(t).Expect(woken).To(Equal(want))
 		})
 	}
 }
@@ -216,8 +181,6 @@ func TestHistories(t *testing.T) {
 	m.end(cluster, h)
 	m.end(cluster, m.begin(cluster))
 	g.Expect(m.begin(cluster).of("a")).NotTo(BeIdenticalTo(first))
-	g.Expect(m.activeAs(client.ObjectKey{})).To(ConsistOf(cluster))
-	g.Expect(m.activeAs(client.ObjectKey{Namespace: "x", Name: "y"})).To(BeEmpty())
 	m.setActive(cluster, false)
 	g.Expect(m.begin(cluster).of("c")).To(Equal(health.NewHistory(false)))
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -37,10 +36,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	waker := wake.New()
 	r.wake = waker.EnqueueAfter
-	r.requests.gone, r.requests.synced = r.onGone, waker.Enqueue
-	if r.requests.informers == nil {
-		r.requests.informers = mgr.GetCache()
-	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("machinehealth").
 		Watches(&clusterv1.Cluster{}, r.onCluster(), builder.WithPredicates(predicate.Or(predicates.Resyncs(), clusterChanged()))).
 		Watches(&clusterv1.MachineHealthCheck{}, r.onEach(r.ofCheck), builder.WithPredicates(checkChanged())).
@@ -53,35 +48,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 }
 
 // subscribe has Clusters enqueued for what happens in target clusters and for the end of a freeze, from when the controller starts.
-func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
-	r.requests.begin(ctx)
+func (r *Reconciler) subscribe(context.Context, workQueue) error {
 	r.Connections.OnNode(func(cluster types.NamespacedName, node *corev1.Node) {
 		if r.memory.isActive(cluster) && r.nodes.changed(cluster, node, r.isGone(cluster, node)) {
 			r.wake(cluster, pace)
 		}
 	})
-	r.Connections.OnRead(func(owner types.NamespacedName) { r.onRead(ctx, owner) })
 	r.Connections.OnConnectivity(func(cluster types.NamespacedName) {
 		if r.memory.isActive(cluster) {
 			r.wake(cluster, 0)
 		}
 	})
 	r.freeze().OnChange(func(cluster client.ObjectKey) {
-		for _, key := range r.memory.activeAs(cluster) {
-			r.wake(key, 0)
+		if r.memory.isActive(cluster) {
+			r.wake(cluster, 0)
 		}
 	})
 	return nil
-}
-
-// onRead enqueues the Cluster of a Machine whose Node was read.
-func (r *Reconciler) onRead(ctx context.Context, owner types.NamespacedName) {
-	machine := &clusterv1.Machine{}
-	if err := r.Client.Get(ctx, owner, machine, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}); err != nil {
-		// Without a Machine nothing waits for it.
-		return
-	}
-	r.wake(client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, pace)
 }
 
 // isGone reports whether a Node that an event is about is not there any more.
@@ -123,7 +106,6 @@ func (r *Reconciler) onCluster() handler.EventHandler {
 			key := client.ObjectKeyFromObject(e.Object)
 			r.memory.setActive(key, false)
 			r.nodes.forget(key)
-			r.grants.forget(key)
 			collected.set(key, nil)
 		},
 	}

@@ -121,7 +121,7 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Results: results, Freeze: w.freeze,
 		Recorder: w.events, Clock: clock.RealClock{}, Options: machinehealth.Options{Defaults: w.defaults},
 	}
-	machinehealth.Recheck(judge, w.recheck, time.Second)
+	machinehealth.Recheck(judge, w.recheck)
 	if w.unreadable != nil {
 		judge.APIReader = failing{Reader: judge.APIReader, err: w.unreadable}
 	}

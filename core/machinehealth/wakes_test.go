@@ -38,6 +38,7 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 
 // frozen is a freeze that the test ends.
 type frozen struct {
+	cluster   client.ObjectKey
 	mu        sync.Mutex
 	notBefore time.Time
 	state     freeze.State
@@ -67,14 +68,14 @@ func (f *frozen) end() {
 	defer f.mu.Unlock()
 	f.notBefore, f.state = time.Time{}, freeze.State{}
 	for _, g := range f.onChange {
-		g(client.ObjectKey{})
+		g(f.cluster)
 	}
 }
 
 // TestNothingIsJudgedDuringAFreeze, and its end enqueues what waits.
 func TestNothingIsJudgedDuringAFreeze(t *testing.T) {
 	w := newWorld(t)
-	stop := &frozen{notBefore: time.Now().Add(100 * 365 * 24 * time.Hour)}
+	stop := &frozen{cluster: w.key(workers.ClusterName), notBefore: time.Now().Add(100 * 365 * 24 * time.Hour)}
 	w.freeze = stop
 	w.machine("a", "False")
 	w.machine("b", "True")

@@ -27,8 +27,7 @@ const (
 	// InvalidSpecReason is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
 	InvalidSpecReason = "InvalidSpec"
 	// NodesUnreadableReason is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
-	// healthy from before, or while Machines are not handed over since their Nodes cannot be read once more: see the condition
-	// RemoteConnectionProbe of the Cluster.
+	// healthy from before: see the condition RemoteConnectionProbe of the Cluster.
 	NodesUnreadableReason = "NodesUnreadable"
 	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are not handed over, since nothing may be replaced: see
 	// the condition RemediationAllowed of the Cluster. MachineSets are asked anyway, and report it themselves.
@@ -88,15 +87,10 @@ func (s *scope) allowed() metav1.Condition {
 	case s.result.Frozen != "":
 		return conditions.False(kind, FrozenReason,
 			lines(fmt.Sprintf("%s not marked for remediation: %s", machines.Plural(s.result.Held, "unhealthy Machine"), s.result.Frozen), s.left()))
-	case s.result.Unread != "":
-		return conditions.Unknown(kind, NodesUnreadableReason,
-			lines(fmt.Sprintf("%s not marked for remediation: %s",
-				machines.Plural(s.result.UnreadMachines, "unhealthy Machine"), s.result.Unread), s.left()))
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}
-	message := strings.TrimPrefix(lines(s.result.Unwatched, s.left()), "\n")
-	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, message)
+	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, s.left())
 }
 
 // left reports which Machines status.targets leaves out.

@@ -68,8 +68,6 @@ func heldBy(result machinehealth.Result, reason string) int {
 	switch {
 	case reason == FrozenReason:
 		return result.Held
-	case reason == NodesUnreadableReason && result.Allowed:
-		return result.UnreadMachines
 	case reason == NodesUnreadableReason:
 		return result.Unhealthy + result.NotJudged
 	}

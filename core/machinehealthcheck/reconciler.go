@@ -34,8 +34,6 @@ type Reconciler struct {
 	WatchFilter string
 	// Written are the versions of the MachineHealthChecks that this controller has written; nil for a new list.
 	Written *persist.Versions
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinehealthchecks,verbs=get;list;watch;patch
@@ -74,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !s.paused() && s.cluster != nil {
 		end = outcome.All(ctx, s, r.adopt, r.takeResult)
 	}
-	return r.conflicts.Result(request, end.And(r.save(ctx, s)))
+	return end.And(r.save(ctx, s)).Result()
 }
 
 // save writes what has changed, and records events about it.

@@ -29,7 +29,7 @@ type scope struct {
 
 func (r *Reconciler) newScope(ctx context.Context, check *clusterv1.MachineHealthCheck) (*scope, error) {
 	s := &scope{Base: scopes.NewBase(check, r.Clock.Now(), scopes.Writer[*clusterv1.MachineHealthCheck, clusterv1.MachineHealthCheckStatus]{
-		Client: r.Client, Status: func(c *clusterv1.MachineHealthCheck) *clusterv1.MachineHealthCheckStatus { return &c.Status },
+		Client: r.Client, Recorder: r.Recorder, Status: func(c *clusterv1.MachineHealthCheck) *clusterv1.MachineHealthCheckStatus { return &c.Status },
 		Versions: r.Written,
 	})}
 	cluster := &clusterv1.Cluster{}

@@ -8,7 +8,6 @@ import (
 
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
-	machinecontroller "millwright.dev/core/machine"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/naming"
 	"millwright.dev/core/remediation"
@@ -21,8 +20,7 @@ var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return machinecontroller.IsRecord(key) || key == remediation.ReplacesAnnotation || key == ProviderIDAnnotation ||
-			key == AdoptedAnnotation
+		return key == remediation.ReplacesAnnotation || key == ProviderIDAnnotation || key == AdoptedAnnotation
 	})
 	return annotations
 }

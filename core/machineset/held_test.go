@@ -59,14 +59,14 @@ func TestAReasonThatHoldsUpReplacementsIsAnEvent(t *testing.T) {
 	}
 	reconcile("MaxInFlight", "MaxInFlight")
 	g.Expect(recorder.Events).To(BeEmpty(), "the condition of the process before had it")
-	reconcile("MaxInFlight", "MaxInFlight", "NotConfirmed")
+	reconcile("MaxInFlight", "MaxInFlight", "RetryPeriod")
 	g.Expect(recorder.Events).To(Receive(And(HavePrefix("Warning RemediationBlocked "), ContainSubstring("message of MaxInFlight"),
-		ContainSubstring("message of NotConfirmed"))))
-	reconcile("MaxInFlight", "MaxInFlight", "NotConfirmed")
+		ContainSubstring("message of RetryPeriod"))))
+	reconcile("MaxInFlight", "MaxInFlight", "RetryPeriod")
 	reconcile("MaxInFlight")
 	g.Expect(recorder.Events).To(BeEmpty())
-	reconcile("", "NotConfirmed")
-	g.Expect(recorder.Events).To(Receive(ContainSubstring("message of NotConfirmed")))
+	reconcile("", "RetryPeriod")
+	g.Expect(recorder.Events).To(Receive(ContainSubstring("message of RetryPeriod")))
 }
 
 // TestHeldIsOfEachSet: what one set has says nothing of another, in the metric and in events.

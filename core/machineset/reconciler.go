@@ -18,7 +18,6 @@ import (
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/external"
-	"millwright.dev/core/health"
 	"millwright.dev/core/remediation"
 	"millwright.dev/core/safety/freeze"
 	"millwright.dev/core/safety/overshoot"
@@ -60,9 +59,6 @@ type Reconciler struct {
 	PreserveFailedMax int
 	// Freeze reports when nothing is replaced; never when nil.
 	Freeze freeze.Source
-	// Confirm reports whether a Machine whose turn it is to be replaced is still unhealthy by its Node as the API server has it; nil when
-	// that is not asked.
-	Confirm func(cluster client.ObjectKey, machine types.UID) health.Confirmation
 	// Overshoot knows of freezes that no label records; none when nil.
 	Overshoot *overshoot.Guard
 	// Written remembers the versions of the sets that were written last. It is shared with the MachineDeployment
@@ -81,8 +77,6 @@ type Reconciler struct {
 	holders holderMemory
 	// slots bound how many Machines of a deployment are remediated at once.
 	slots remediation.Slots
-	// unconfirmed are Machines that had their turn, and of which it is not known whether they are still unhealthy.
-	unconfirmed unconfirmed
 	// preserving lets one set of a deployment at a time keep Machines for inspection.
 	preserving groupLocks
 	// forSlots are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
@@ -90,8 +84,6 @@ type Reconciler struct {
 	forSlots, forControlPlane waitList
 	// newSeed generates seeds for reservations of names; replaced in tests.
 	newSeed func() string
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile brings one MachineSet closer to its spec:
@@ -134,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.expectations.forget(set.UID)
 		r.rewritten.Forget(set.UID)
 	}
-	return r.conflicts.Result(request, end)
+	return end.Result()
 }
 
 // forget drops what is remembered of a set by its name, when it is gone.
@@ -143,7 +135,6 @@ func (r *Reconciler) forget(set types.NamespacedName) {
 	r.forSlots.remove(set)
 	r.forControlPlane.remove(set)
 	r.holders.keep(set, nil)
-	r.unconfirmed.keep(set, nil)
 	forgetHeld(set)
 }
 

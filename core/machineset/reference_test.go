@@ -65,7 +65,7 @@ func TestReferenceIsWhole(t *testing.T) {
 		page,
 		"events",
 		page.Keys(t, "Events", "Event"),
-		doccheck.Constants(t, doccheck.Named("Event"), directory, shared, guarding),
+		doccheck.Constants(t, doccheck.Named("Event"), directory, shared, guarding, "contracts/controller/scopes"),
 	)
 
 	var checks []string

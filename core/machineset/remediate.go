@@ -30,7 +30,6 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	unhealthy := remediation.Due(s.Object, s.machines)
 	if len(unhealthy) == 0 {
 		r.forSlots.remove(key)
-		r.unconfirmed.keep(key, nil)
 		return end
 	}
 	if missing := s.missingDeployment(); missing != "" {
@@ -103,12 +102,10 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 			blocked = append(blocked, result)
 		}
 	}
-	granted, others := r.confirmGranted(s, granted, byName)
-	blocked = append(blocked, others.blocked()...)
 	deferred := s.hold(blocked, byName)
-	s.held.numbers = decision.Without(others.fresh()).Numbers(len(unhealthy))
-	end := r.replace(ctx, s, granted, byName, attempted).And(r.giveBack(s, others, attempted)).And(outcome.FromError(failure))
-	if len(deferred)+len(others.results) == 0 && end.Err() == nil {
+	s.held.numbers = decision.Numbers(len(unhealthy))
+	end := r.replace(ctx, s, granted, byName, attempted).And(outcome.FromError(failure))
+	if len(deferred) == 0 && end.Err() == nil {
 		r.forSlots.remove(s.Key())
 	}
 	for message, waiting := range deferred {

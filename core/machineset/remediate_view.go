@@ -153,7 +153,6 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv
 		Cluster:    r.Remediation.LimitOfCluster(s.cluster, total), Stop: r.Remediation.StopOf(s.cluster, total),
 		Candidates: remediation.Candidates(s.Object, unhealthy, elsewhere, s.Now), Retries: remediation.RetriesOf(s.Object, s.machines),
 	}
-	r.addDoubts(s, in.Candidates, unhealthy)
 	if in.Deployment.Max > remediation.MaxRecords {
 		in.Deployment = remediation.Limit{Max: remediation.MaxRecords, Source: "a MachineSet", SpecError: in.Deployment.SpecError}
 	}

@@ -36,6 +36,7 @@ func TestRefusedRecordIsSeen(t *testing.T) {
 // frost is a freeze that a test begins and ends.
 type frost struct {
 	freeze.Never
+	cluster client.ObjectKey
 	mu      sync.Mutex
 	state   freeze.State
 	enqueue []func(client.ObjectKey)
@@ -58,7 +59,7 @@ func (f *frost) end() {
 	defer f.mu.Unlock()
 	f.state = freeze.State{}
 	for _, enqueue := range f.enqueue {
-		enqueue(client.ObjectKey{})
+		enqueue(f.cluster)
 	}
 }
 
@@ -66,7 +67,7 @@ func (f *frost) end() {
 func TestNothingIsReplacedInAFreeze(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cold := &frost{state: freeze.State{
+	cold := &frost{cluster: client.ObjectKey{Namespace: w.Namespace, Name: "c"}, state: freeze.State{
 		Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC),
 	}}
 	w.change = func(r *Reconciler) { r.Freeze = cold }

@@ -69,7 +69,7 @@ type scope struct {
 // newScope begins a reconcile of a set. Nothing else writes its status.
 func (r *Reconciler) newScope(set *clusterv1.MachineSet) *scope {
 	base := scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
-		Client: r.Client, Status: statusOf, Versions: r.Written,
+		Client: r.Client, Recorder: r.Recorder, Status: statusOf, Versions: r.Written,
 	})
 	return &scope{Base: base, guard: r.Overshoot, preserveMax: r.PreserveFailedMax}
 }

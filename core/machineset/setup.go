@@ -114,7 +114,7 @@ func (r *Reconciler) setsWaitingBeside(_ context.Context, set client.Object) []c
 func (r *Reconciler) wakeAfterFreeze(_ context.Context, q queue) error {
 	if r.Freeze != nil {
 		r.Freeze.OnChange(func(cluster client.ObjectKey) {
-			r.wakeWaiting(q, r.forSlots.wakeWhere(func(namespace string) bool { return cluster.Name == "" || namespace == cluster.Namespace }))
+			r.wakeWaiting(q, r.forSlots.wakeWhere(func(namespace string) bool { return namespace == cluster.Namespace }))
 		})
 	}
 	return nil

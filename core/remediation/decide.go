@@ -29,9 +29,6 @@ const (
 	RetryNotCreatedReason = "RetryNotCreated"
 	// RetryPeriodReason means that the replacement before was begun less than --remediation-retry-period ago.
 	RetryPeriodReason = "RetryPeriod"
-	// NotConfirmedReason means that a Machine had its turn, and that it could not be found out whether it is still unhealthy; the message says
-	// why. Others have its turn meanwhile.
-	NotConfirmedReason = "NotConfirmed"
 	// MaxInFlightReason means that as many Machines of the MachineDeployment are being replaced as may be.
 	MaxInFlightReason = "MaxInFlight"
 	// MaxInFlightOfClusterReason means that of the Cluster.
@@ -47,10 +44,6 @@ type Candidate struct {
 	Demanded bool
 	// Elsewhere means that another MachineSet makes up for it: the template is another one, and retries do not count.
 	Elsewhere bool
-	// Unconfirmed is why it could not be found out whether the Machine is still unhealthy, when it was asked at its turn; "" otherwise. It is
-	// asked again AskAgain. A place that it has stays its own meanwhile.
-	Unconfirmed string
-	AskAgain    time.Time
 	// Replaces is the record of the Machine; nil when it replaces none.
 	Replaces *Record
 	// FailedAt is since when it has been unhealthy; Reason and Message are those of HealthCheckSucceeded.
@@ -148,8 +141,6 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 	}
 	held := v.Begun || in.Held[v.Name]
 	switch {
-	case v.Unconfirmed != "":
-		return NotConfirmed(v.Unconfirmed, v.AskAgain), false
 	case in.Deployment.Max <= 0:
 		return Blocker{Reason: MaxInFlightReason, Message: "Not replaced: " + in.Deployment.Source + " allows none"}, false
 	case in.Cluster.Max <= 0:
@@ -163,11 +154,6 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 		return Blocker{Reason: MaxInFlightOfClusterReason, Message: in.waits(in.Cluster)}, false
 	}
 	return Blocker{}, true
-}
-
-// NotConfirmed keeps a Machine from being replaced of which it is not known whether it is still unhealthy.
-func NotConfirmed(why string, askAgain time.Time) Blocker {
-	return Blocker{Reason: NotConfirmedReason, Message: "Not replaced: whether it is still unhealthy is not known: " + why, Until: askAgain}
 }
 
 func (in *Input) waits(limit Limit) string {

@@ -47,7 +47,6 @@ func TestDecide(t *testing.T) {
 		return func(c *remediation.Candidate) { c.Replaces.Available = ptr.To(now.Add(-d)) }
 	}
 	frozen := freeze.State{Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: now.Add(-time.Minute)}
-	doubted := remediation.Candidate{Name: "m", Unconfirmed: "Node n cannot be read", AskAgain: now.Add(time.Minute)}
 	tests := map[string]struct {
 		change  func(*remediation.Input)
 		machine remediation.Candidate
@@ -85,11 +84,6 @@ func TestDecide(t *testing.T) {
 		"never well, for long":      {nil, again(3, 99*time.Hour), "MaxRetryReached", nil, 4, 0},
 		"demanded":                  {nil, again(3, time.Second, func(c *remediation.Candidate) { c.Demanded = true }), "", nil, 0, 0},
 		"of another template":       {nil, again(3, time.Second, func(c *remediation.Candidate) { c.Elsewhere = true }), "", nil, 0, 0},
-		"not confirmed":             {nil, doubted, "NotConfirmed", []string{"whether it is still unhealthy is not known: Node n cannot be read"}, 0, time.Minute},
-		"not confirmed, and full":   {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"x": true}, 1 }, doubted, "NotConfirmed", nil, 0, time.Minute},
-		"not confirmed and begun":   {nil, remediation.Candidate{Name: "m", Begun: true, Unconfirmed: "x"}, "NotConfirmed", nil, 0, 0},
-		"not confirmed, has place":  {func(in *remediation.Input) { in.Held = map[string]bool{"m": true} }, doubted, "NotConfirmed", nil, 0, time.Minute},
-		"not confirmed, none may":   {func(in *remediation.Input) { in.Frozen = frozen }, doubted, "Frozen", nil, 0, 0},
 		"begun before the period":   {nil, again(0, time.Second, func(c *remediation.Candidate) { c.Begun = true }), "", nil, 1, 0},
 	}
 	for name, test := range tests {
@@ -148,17 +142,6 @@ func TestDecideKeepsToItsLimits(t *testing.T) {
 	if err := quick.Check(property, &quick.Config{MaxCount: 5000}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestOneThatIsNotConfirmedTakesNoPlace: the next one has its turn, and what was granted without success is not counted.
-func TestOneThatIsNotConfirmedTakesNoPlace(t *testing.T) {
-	g := NewWithT(t)
-	d := remediation.Decide(input(func(in *remediation.Input) { in.Deployment.Max = 1 },
-		remediation.Candidate{Name: "a", Unconfirmed: "x"}, remediation.Candidate{Name: "b"}))
-	g.Expect(d.Results[0].Allowed()).To(BeFalse())
-	g.Expect(d.Results[1].Fresh).To(BeTrue())
-	g.Expect(d.InFlight).To(Equal(1))
-	g.Expect(d.Without(1).Numbers(2)).To(Equal("2 unhealthy; in flight: 0 of the MachineDeployment or MachineSet, 0 of the Cluster"))
 }
 
 // TestTheTextOfThoseThatWaitIsTheSame: a hundred that wait are not written to with each that is done.

@@ -34,9 +34,3 @@ type Decision struct {
 func (d Decision) Numbers(unhealthy int) string {
 	return fmt.Sprintf("%d unhealthy; in flight: %d of the MachineDeployment or MachineSet, %d of the Cluster", unhealthy, d.InFlight, d.InCluster)
 }
-
-// Without is the decision when n of the places that it grants are given back.
-func (d Decision) Without(n int) Decision {
-	d.InFlight, d.InCluster = d.InFlight-n, d.InCluster-n
-	return d
-}

@@ -13,7 +13,7 @@ import (
 // What is checked here goes by what the simulation itself has noted, not by what the code under test writes down.
 
 // checkHandedOver holds a judgement against the truth: no Machine is called unhealthy that has not been ill for as long as the policies
-// say. A process that began after the clock was set takes times of others for what they are not; it cannot do better.
+// say.
 func (s *simulation) checkHandedOver(m *simMachine, found health.Assessment) {
 	if _, demanded := m.Annotations[clusterv1.RemediateMachineAnnotation]; demanded {
 		return
@@ -22,8 +22,6 @@ func (s *simulation) checkHandedOver(m *simMachine, found health.Assessment) {
 	switch {
 	case m.ill.IsZero() && !s.recovered(m):
 		s.fail("%s is well, and found unhealthy: %s", m.Name, found.Message)
-	case s.skew != 0 && s.process.began.After(s.jumped):
-		s.misjudged++
 	case m.ill.IsZero():
 	case ill < s.policies.least(m):
 		s.fail("%s has been ill for %s only, and is found unhealthy: %s", m.Name, ill, found.Message)
@@ -61,17 +59,16 @@ func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediat
 	if chain > s.options.Retry.Max {
 		s.fail("%s is replaced, the %d. in a row that did not stay well, and %d retries are allowed", v.Name, chain+1, s.options.Retry.Max)
 	}
-	// Times in records have no fractions of a second, and a clock that was set bounds nothing.
-	if since := s.now.Sub(m.after); chain > 0 && since < s.options.Retry.Period-2*time.Second && s.jumped.Before(m.after) {
+	// Times in records have no fractions of a second.
+	if since := s.now.Sub(m.after); chain > 0 && since < s.options.Retry.Period-2*time.Second {
 		s.fail("%s is replaced %s after the one before, and %s is the least", v.Name, since, s.options.Retry.Period)
 	}
 }
 
-// chainAfter is how many replacements in a row did not stay well when this Machine is replaced. Those who have set the clock
-// meanwhile get the benefit of the unverified.
+// chainAfter is how many replacements in a row did not stay well when this Machine is replaced.
 func (s *simulation) chainAfter(m *simMachine) int {
 	well := !m.available.IsZero() && m.handedAt.Sub(m.available) >= s.options.Retry.MinHealthy-10*time.Second
-	if !m.replacement || well || !s.jumped.Before(m.after) || m.set != m.set.group.current() ||
+	if !m.replacement || well || m.set != m.set.group.current() ||
 		remediation.Demanded(m.set.MachineSet, m.Machine) {
 		return 0
 	}

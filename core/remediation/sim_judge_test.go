@@ -77,7 +77,7 @@ func newHistories() histories {
 // judge is a round over all Machines as the cache shows them: it hands those over that it finds unhealthy.
 func (s *simulation) judge() {
 	h, live := s.histories, !s.histories.first
-	now, early := s.clock(), s.process.freezer.NotBefore(simCluster)
+	now, early := s.now, s.process.freezer.NotBefore(simCluster)
 	health.ObserveCluster(health.Facts{Cluster: s.cluster, ClusterHistory: h.cluster, Now: now})
 	for _, m := range s.machines {
 		if m.seen == nil {

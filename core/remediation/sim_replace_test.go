@@ -41,7 +41,7 @@ func (s *simulation) live(view remediation.View) []remediation.Live {
 func (s *simulation) input(set *simSet, view remediation.View) remediation.Input {
 	total := max(view.Machines, view.Wanted)
 	return remediation.Input{
-		Now: s.clock(), Frozen: s.process.freezer.Frozen(simCluster), Retry: s.options.Retry, Unhealthy: view.Unhealthy, Machines: total,
+		Now: s.now, Frozen: s.process.freezer.Frozen(simCluster), Retry: s.options.Retry, Unhealthy: view.Unhealthy, Machines: total,
 		Deployment: set.group.limit(s.options), Cluster: s.options.LimitOfCluster(s.cluster, total), Stop: s.options.StopOf(s.cluster, total),
 		Retries: remediation.RetriesOf(set.MachineSet, s.owned(set, true)),
 	}
@@ -67,7 +67,7 @@ func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.De
 		}
 	}
 	fate := s.dice.IntN(12)
-	s.slots.Attempted(simCluster, set.group.key(), slices.Concat(granted, doubted), s.clock())
+	s.slots.Attempted(simCluster, set.group.key(), slices.Concat(granted, doubted), s.now)
 	s.release(set, doubted)
 	switch fate {
 	case 0: // refused

@@ -14,7 +14,6 @@ var scenarios = map[string]func(seed uint64) *simulation{
 	"target API server away":         targetAway,
 	"target API server away, 1,000":  targetAwayThousand,
 	"cloud API away for an hour":     cloudAway,
-	"clock jump":                     clockJump,
 	"too many unhealthy":             tooMany,
 	"a rollout with losses":          rolloutWithLosses,
 	"a core that dies all the time":  dyingCore,
@@ -131,7 +130,7 @@ func away(s *simulation) *simulation {
 
 // outage has the target's API server away.
 func (s *simulation) outage(d time.Duration) {
-	s.targetDown = s.now
+	s.targetDown, s.targetUntil = s.now, s.now.Add(d)
 	s.wait(d)
 	s.targetDown, s.targetBack = time.Time{}, s.now
 	s.connected()
@@ -147,28 +146,6 @@ func cloudAway(seed uint64) *simulation {
 	s.run("healing", s.healed)
 	s.expectBought(s.least(6), (6+s.rolled)*(s.options.Retry.Max+1))
 	return s
-}
-
-func clockJump(seed uint64) *simulation {
-	s := newSimulation(seed, 15, 5)
-	lost := s.dice.IntN(5)
-	s.lose(lost, 0)
-	s.maybeRoll(20 * time.Minute)
-	s.wait(time.Duration(s.dice.IntN(900)) * time.Second)
-	by := time.Duration(1-2*s.dice.IntN(2)) * time.Hour
-	s.setClock(by)
-	if s.dice.IntN(2) == 0 {
-		s.wait(time.Duration(60+s.dice.IntN(900)) * time.Second)
-		s.setClock(-by)
-	}
-	s.run("healing", s.healed)
-	s.expectBought(s.least(lost), lost+s.misjudged)
-	return s
-}
-
-func (s *simulation) setClock(by time.Duration) {
-	s.skew, s.jumped = s.skew+by, s.now
-	s.note("the clock is set by %s", by)
 }
 
 func tooMany(seed uint64) *simulation {

@@ -119,15 +119,15 @@ func (s *simulation) reconcile(set *simSet) {
 	if len(due) > 0 && (!outdated || set.group.onDelete()) {
 		view := s.view(set)
 		in := s.input(set, view)
-		if unverified := s.slots.Unverified(simCluster, view, s.clock()); unverified.Any() {
+		if unverified := s.slots.Unverified(simCluster, view, s.now); unverified.Any() {
 			// The API server may not answer.
 			if s.dice.IntN(8) > 0 {
-				s.slots.Verify(simCluster, unverified, s.live(view), view, s.clock())
+				s.slots.Verify(simCluster, unverified, s.live(view), view, s.now)
 			} else {
 				in.Unread, in.UnreadAtAll = "no answer", unverified.Start
 			}
 		}
-		in.Candidates = remediation.Candidates(set.MachineSet, due, outdated, s.clock())
+		in.Candidates = remediation.Candidates(set.MachineSet, due, outdated, s.now)
 		decision := s.slots.Decide(simCluster, set.group.key(), view, in)
 		s.replace(set, in, decision)
 	}
@@ -239,10 +239,11 @@ func (s *simulation) tick() {
 	s.stall()
 	s.catchUp(s.dice.Float64())
 	s.changeTemplate()
-	switch s.dice.IntN(400) {
-	case 0, 1: // Its cache may be as old as that of the one before.
+	switch fate := s.dice.IntN(400); {
+	case !s.mayDie():
+	case fate <= 1: // Its cache may be as old as that of the one before.
 		s.start(0)
-	case 2:
+	case fate == 2:
 		s.start(s.freezing.Timeout + time.Duration(s.dice.IntN(60))*time.Second)
 	}
 	var sets []*simSet

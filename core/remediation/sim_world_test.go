@@ -95,9 +95,7 @@ type simGroup struct {
 // simulation is a Cluster with a cloud and a core, in steps of time.
 type simulation struct {
 	dice *rand.Rand
-	// now is the true time, skew what the clock of the core shows too much.
-	now, jumped, renewed time.Time
-	skew                 time.Duration
+	now  time.Time
 	// rollAt is when the template of a deployment changes; never when it is zero.
 	rollAt time.Time
 	step   time.Duration
@@ -115,16 +113,16 @@ type simulation struct {
 	histories histories
 	// targetDown is since when no Node is seen, targetBack when one was the last time; cloudDown that no instance starts or ends.
 	targetDown, targetBack time.Time
-	nodesKnown             bool
-	cloudDown, broken      bool
-	zoneDown, zones        int
+	// targetUntil is the end of the latest outage, known from its beginning.
+	targetUntil       time.Time
+	nodesKnown        bool
+	cloudDown, broken bool
+	zoneDown, zones   int
 
 	// bought counts the Machines created after the start, rolled those that rollouts create; serial names them. most is how many there were
 	// at most since nothing was in flight.
 	bought, rolled, serial, most int
-	// misjudged counts what a process could not know better that began when its clock was wrong.
-	misjudged int
-	violation string
+	violation                    string
 }
 
 func newSlots() *remediation.Slots { return &remediation.Slots{} }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/contracts/controller/rewatch"
 	shared "millwright.dev/contracts/remote"
 )
 
@@ -34,12 +33,11 @@ type Connection struct {
 	client  client.Client
 	options *shared.Options
 	nodes   nodes
-	// patches, deletes and lookups are the requests that callers have asked for. reads and searches are those of callers about to act on
-	// what the cache has.
-	patches, deletes, reads lane
-	lookups, searches       lookups
-	written                 written
-	contests                contests
+	// patches, deletes and lookups are the requests that callers have asked for.
+	patches, deletes lane
+	lookups          lookups
+	written          written
+	contests         contests
 }
 
 // newConnection prepares what is kept beside a connection; nothing is sent yet.
@@ -58,16 +56,13 @@ func newConnection(to *shared.Connection, notify func(*corev1.Node)) (*Connectio
 	return c, err
 }
 
-// subscribe has the owner of a request called when it has an answer, that of a read by read, and turned when the API server begins or
-// ceases to answer.
-func (c *Connection) subscribe(answered, read func(types.NamespacedName), turned func()) {
-	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes, http.MethodGet: &c.reads} {
+// subscribe has the owner of a request called when it has an answer, and turned when the API server begins or ceases to answer.
+func (c *Connection) subscribe(answered func(types.NamespacedName), turned func()) {
+	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes} {
 		l.verb, l.options, l.wake, l.turned = verb, c.options, answered, turned
 	}
-	c.reads.wake = read
 	c.nodes.reading.turned = turned
 	c.lookups.options, c.lookups.wake, c.lookups.read = c.options, answered, c.readNodes
-	c.searches.options, c.searches.wake, c.searches.read = c.options, read, c.readNodes
 }
 
 // Check lists one Node, so that a missing permission is reported instead of hidden in the retries of the informer.
@@ -87,8 +82,6 @@ func (c *Connection) Run(ctx context.Context) {
 	c.patches.begin(ctx)
 	c.deletes.begin(ctx)
 	c.lookups.begin(ctx)
-	c.reads.begin(ctx)
-	c.searches.begin(ctx)
 	c.nodes.informer.RunWithContext(ctx)
 }
 
@@ -97,7 +90,7 @@ func (c *Connection) HasSynced() bool { return c.nodes.informer.HasSynced() }
 
 // Load returns how many requests there are, for each verb.
 func (c *Connection) Load() []shared.Load {
-	return []shared.Load{c.patches.load(), c.deletes.load(), c.reads.load()}
+	return []shared.Load{c.patches.load(), c.deletes.load()}
 }
 
 func (c *Connection) now() time.Time { return c.options.Clock.Now() }
@@ -126,7 +119,7 @@ func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
 
 func newNodes(getter cache.Getter, clk clock.Clock, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	reading := newReading(cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), clk)
-	informer := rewatch.NewInformer(reading, &corev1.Node{}, 0, indexers)
+	informer := cache.NewSharedIndexInformer(reading, &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(trimNode); err != nil {
 		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
 	}

@@ -26,37 +26,31 @@ import (
 func TestWhoIsWokenByAnAnswer(t *testing.T) {
 	g := NewWithT(t)
 	connections := New(newNodesServer(t).options())
-	answered, read := make(chan types.NamespacedName, 9), make(chan types.NamespacedName, 9)
+	answered := make(chan types.NamespacedName, 9)
 	connections.OnAnswer(func(owner types.NamespacedName) { answered <- owner })
-	connections.OnRead(func(owner types.NamespacedName) { read <- owner })
 	c := connect(t, g, connections)
 	patched := nodeAt("5", "patched")
 	for name, test := range map[string]struct {
-		verb  string
-		woken chan types.NamespacedName
-		ask   func(Owner) (any, error)
+		verb string
+		ask  func(Owner) (any, error)
 	}{
-		"a patch": {http.MethodPatch, answered, func(o Owner) (any, error) {
+		"a patch": {http.MethodPatch, func(o Owner) (any, error) {
 			return c.PatchNode(o, NodePatch{Before: nodeAt("5", "first"), After: patched})
 		}},
-		"a deletion": {http.MethodDelete, answered, func(o Owner) (any, error) { return nil, c.DeleteNode(o, patched) }},
-		"a lookup":   {http.MethodGet, answered, func(o Owner) (any, error) { return c.LookUpNodes(o, "p") }},
-		"a search":   {http.MethodGet, read, func(o Owner) (any, error) { return c.FindNodes(o, "p") }},
-		"a read":     {http.MethodGet, read, func(o Owner) (any, error) { return c.ReadNode(o, "n") }},
+		"a deletion": {http.MethodDelete, func(o Owner) (any, error) { return nil, c.DeleteNode(o, patched) }},
+		"a lookup":   {http.MethodGet, func(o Owner) (any, error) { return c.LookUpNodes(o, "p") }},
 	} {
 		_, err := test.ask(asking(name))
 		g.Expect(err).To(And(BeAssignableToTypeOf(&PendingError{}), HaveField("Verb", test.verb)), name)
-		g.Eventually(test.woken).WithTimeout(settling).Should(Receive(Equal(owner(name))), name)
+		g.Eventually(answered).WithTimeout(settling).Should(Receive(Equal(owner(name))), name)
 		g.Expect(answered).To(BeEmpty(), name)
-		g.Expect(read).To(BeEmpty(), name)
-		if name == "a search" || name == "a lookup" {
+		if name == "a lookup" {
 			found, err := test.ask(asking(name))
 			g.Expect(err).NotTo(HaveOccurred(), name)
 			g.Expect(found).To(ConsistOf(HaveField("Name", "n")), name)
 		}
 	}
-	g.Expect(c.Load()).To(ConsistOf(
-		HaveField("Verb", http.MethodPatch), HaveField("Verb", http.MethodDelete), HaveField("Verb", http.MethodGet)))
+	g.Expect(c.Load()).To(ConsistOf(HaveField("Verb", http.MethodPatch), HaveField("Verb", http.MethodDelete)))
 }
 
 // TestNodesThatMayNotBeReadAreAnEvent: since probes are answered, nothing else reports it.
@@ -158,7 +152,6 @@ func TestAWatchThatBeganInAnOutageIsOpenedAgain(t *testing.T) {
 		g.Eventually(server.hanging.Load).WithTimeout(settling).Should(BeEquivalentTo(1))
 		server.mute.Store(false)
 	})
-	// Package rewatch gives it up after half a minute.
 	g.Eventually(server.hanging.Load).WithTimeout(10 * time.Second).Should(BeZero())
 	g.Eventually(server.watches).WithTimeout(settling).Should(Equal(opened + 1))
 }
@@ -223,44 +216,6 @@ func TestWhatAConnectionIsCheckedFor(t *testing.T) {
 				return
 			}
 			g.Expect(err).To(And(HaveField("Reason", test.reason), MatchError(test.err)))
-		})
-	}
-}
-
-// TestWhatIsReadOfOneNode: the Node with the fields that the cache has, that there is none, or that it cannot be known.
-func TestWhatIsReadOfOneNode(t *testing.T) {
-	full := fullNode()
-	full.ResourceVersion, full.ManagedFields = "", nil
-	for name, test := range map[string]struct {
-		name  string
-		err   error
-		there bool
-	}{
-		"one that is there": {"n", nil, true},
-		"one that is not":   {"other", nil, false},
-		"it is refused":     {"n", forbidden(), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			c := DirectConnection(interceptor.NewClient(fake.NewClientBuilder().WithObjects(full.DeepCopy()).Build(), interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-					if test.err != nil {
-						return test.err
-					}
-					return c.Get(ctx, key, o, options...)
-				},
-			}))
-			node, err := c.ReadNode(asking("m"), test.name)
-			if test.err != nil {
-				g.Expect(err).To(MatchError(test.err))
-			} else {
-				g.Expect(err).NotTo(HaveOccurred())
-			}
-			g.Expect(node != nil).To(Equal(test.there))
-			if test.there {
-				g.Expect(node.Spec).To(Equal(corev1.NodeSpec{ProviderID: "p", Taints: full.Spec.Taints}))
-				g.Expect(node.Status.Images).To(BeEmpty())
-			}
 		})
 	}
 }

@@ -17,7 +17,6 @@ type Connections struct {
 	subscribers sync.RWMutex
 	onNode      []func(types.NamespacedName, *corev1.Node)
 	onAnswer    []func(types.NamespacedName)
-	onRead      []func(types.NamespacedName)
 }
 
 // New returns Connections without any connection. Attach and Probe of the options are set here.
@@ -48,7 +47,7 @@ func (c *Connections) attach(to *shared.Connection) (shared.Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection.subscribe(c.answered, c.read, to.NotifyConnectivity)
+	connection.subscribe(c.answered, to.NotifyConnectivity)
 	return connection, nil
 }
 
@@ -93,13 +92,6 @@ func (c *Connections) OnAnswer(f func(owner types.NamespacedName)) {
 	c.onAnswer = append(c.onAnswer, f)
 }
 
-// OnRead has f called when there is an answer to a read that an owner has asked for (ReadNode, FindNodes). f must not block.
-func (c *Connections) OnRead(f func(owner types.NamespacedName)) {
-	c.subscribers.Lock()
-	defer c.subscribers.Unlock()
-	c.onRead = append(c.onRead, f)
-}
-
 // Withdraw forgets what an owner has asked of the connection to a cluster, which is not sent any more.
 func (c *Connections) Withdraw(cluster, owner types.NamespacedName) {
 	if connection, err := c.Get(cluster); err == nil {
@@ -115,14 +107,6 @@ func (c *Connections) nodeChanged(to *shared.Connection, node *corev1.Node) {
 		for _, cluster := range clusters {
 			f(cluster, node)
 		}
-	}
-}
-
-func (c *Connections) read(owner types.NamespacedName) {
-	c.subscribers.RLock()
-	defer c.subscribers.RUnlock()
-	for _, f := range c.onRead {
-		f(owner)
 	}
 }
 

@@ -127,7 +127,7 @@ func (c *Connection) TroubleSince() (time.Time, string) {
 
 // unansweredRequests returns since when which requests have not been answered; the zero time while all are.
 func (c *Connection) unansweredRequests() (time.Time, string) {
-	for _, l := range []*lane{&c.patches, &c.deletes, &c.reads} {
+	for _, l := range []*lane{&c.patches, &c.deletes} {
 		if since := l.unansweredSince(); !since.IsZero() {
 			return since, fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s",
 				l.verb, c.to.Server(), since.UTC().Format(time.RFC3339))
@@ -146,7 +146,7 @@ func (c *Connection) withdraw(owner types.NamespacedName) {
 // DirectConnection is a connection for tests, which sends each request in the goroutine of its caller and returns the answer.
 func DirectConnection(c client.Client) *Connection {
 	direct := &Connection{client: c, options: &shared.Options{Clock: clock.RealClock{}}}
-	direct.patches.direct, direct.deletes.direct, direct.reads.direct = true, true, true
+	direct.patches.direct, direct.deletes.direct = true, true
 	return direct
 }
 

@@ -155,16 +155,12 @@ func TestDirectRequestsThatAreRepeated(t *testing.T) {
 // TestWithdrawn: what an owner has asked for is forgotten, whatever it was.
 func TestWithdrawn(t *testing.T) {
 	g, c := NewWithT(t), &Connection{}
-	for _, l := range []*lane{&c.patches, &c.deletes, &c.reads} {
+	for _, l := range []*lane{&c.patches, &c.deletes} {
 		l.calls = map[types.NamespacedName]*call{owner("a"): {owner: asking("a")}, owner("b"): {owner: asking("b")}}
 	}
 	c.lookups.known = map[types.NamespacedName]*lookup{owner("a"): {}, owner("b"): {}}
-	c.searches.known = map[types.NamespacedName]*lookup{owner("a"): {}, owner("b"): {}}
 	c.withdraw(owner("a"))
 	g.Expect([]int{len(c.patches.calls), len(c.deletes.calls), len(c.lookups.known)}).To(Equal([]int{1, 1, 1}))
-	g.Expect([]int{len(c.reads.calls), len(c.searches.known)}).To(Equal([]int{2, 2}), "they are withdrawn by who has asked to read")
-	c.WithdrawRead(owner("a"))
-	g.Expect([]int{len(c.reads.calls), len(c.searches.known)}).To(Equal([]int{1, 1}))
 }
 
 // TestTrouble: requests that are not answered come first in words, and what has lasted longest in time.
@@ -200,7 +196,7 @@ func TestTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := &Connection{to: &shared.Connection{Config: &rest.Config{Host: "https://host:1"}}}
-			c.patches.verb, c.deletes.verb, c.reads.verb = "PATCH", "DELETE", "GET"
+			c.patches.verb, c.deletes.verb = "PATCH", "DELETE"
 			for _, change := range test.change {
 				change(c)
 			}

@@ -16,8 +16,7 @@ import (
 const (
 	// silentLimit is how long a watch may send nothing: kube-apiserver sends a bookmark each minute if nothing has changed.
 	silentLimit = 150 * time.Second
-	// overdueLimit is how long a watch may last beyond the time that was asked for, if nothing is known of bookmarks. It is less than
-	// package rewatch allows, which would only have the watch opened again.
+	// overdueLimit is how long a watch may last beyond the time that was asked for, if nothing is known of bookmarks.
 	overdueLimit = 15 * time.Second
 
 	// defaultWatchSeconds is how long kube-apiserver lets a watch last at most that names no time (--min-request-timeout, twice).

@@ -17,8 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // streams is a server of one Node whose watches the test feeds; while it is mute, streams are opened and nothing comes of them.
@@ -111,7 +109,7 @@ func newSilentWorld(t *testing.T, server *streams) *silentWorld {
 	server.version = "1"
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
 	w := &silentWorld{WithT: NewWithT(t), server: server, clock: clock, reading: &reading{next: server, clock: watchClock{clock}}}
-	w.informer = rewatch.NewInformer(w.reading, &corev1.Node{}, 0, indexers)
+	w.informer = cache.NewSharedIndexInformer(w.reading, &corev1.Node{}, 0, indexers)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.informer.RunWithContext(ctx) }()

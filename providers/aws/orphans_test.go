@@ -49,7 +49,7 @@ func (f *fixture) scanned() {
 	f.t.Helper()
 	f.clock.step(10 * time.Minute)
 	at := f.clock.Now().Unix()
-	f.Eventually(func() (latest int64, err error) {
+	f.Eventually(func() (int64, error) {
 		stored, record := &corev1.ConfigMap{}, orphans.Record{}
 		if err := f.client.Get(f.ctx, f.orphans.Record, stored); err != nil {
 			return 0, err
@@ -57,10 +57,7 @@ func (f *fixture) scanned() {
 		if err := json.Unmarshal([]byte(stored.Data["record"]), &record); err != nil {
 			return 0, err
 		}
-		for _, e := range record.Epochs {
-			latest = max(latest, e.LastScan)
-		}
-		return latest, nil
+		return record.LastScan, nil
 	}).Should(BeNumerically(">=", at))
 }
 
@@ -253,10 +250,10 @@ func TestTheRoleForTheRecordIsEnough(t *testing.T) {
 	f.Expect(err).NotTo(HaveOccurred())
 
 	record := types.NamespacedName{Namespace: own, Name: options.Machine().Orphans.Record.Name}
-	reign := orphans.NewReign(as, as, f.clock, record)
-	f.Eventually(func() error { return reign.Begin(f.ctx) }).Should(Succeed())
+	store := orphans.NewStore(as, as, f.clock, record)
+	f.Eventually(func() error { return store.Begin(f.ctx) }).Should(Succeed())
 	f.clock.step(time.Minute)
-	_, _, err = reign.Checkpoint(f.ctx, f.clock.Now(), func(types.UID) bool { return true }, nil, nil)
+	_, err = store.Checkpoint(f.ctx, f.clock.Now(), nil, nil)
 	f.Expect(err).NotTo(HaveOccurred())
 	record.Name = "kube-root-ca.crt"
 	f.Expect(apierrors.IsForbidden(as.Get(f.ctx, record, &corev1.ConfigMap{}))).To(BeTrue())

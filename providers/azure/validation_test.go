@@ -93,8 +93,11 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"providerID has the form that Nodes get": func(s *S) {
 			s.ProviderID = "azure:///subscriptions/s/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/x"
 		},
-		"begins with another region than location": func(s *S) { s.Zones = []string{"northeurope-1"} },
-		"spec.sshPublicKey in body should match":   func(s *S) { s.SSHPublicKey = "ssh-dss AAAA" },
+		"begins with another region than location": func(s *S) { s.Location, s.Zones = "West Europe", []string{"northeurope-1"} },
+		"in another subscription than subscriptionID": func(s *S) {
+			s.ResourceGroup = "/subscriptions/99999999-0000-0000-0000-000000000001/resourceGroups/nodes"
+		},
+		"spec.sshPublicKey in body should match": func(s *S) { s.SSHPublicKey = "ssh-dss AAAA" },
 	} {
 		spec := fullSpec()
 		change(&spec)
@@ -154,61 +157,6 @@ func TestSpecs_AlwaysRefusedByAzure_AreRefusedAtAdmission(t *testing.T) {
 		change(&spec)
 		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(Succeed())
 	}
-}
-
-// TestSpecs_IdentifiersAsToolsPrintThem_AreAccepted: what az, the portal, Terraform and Cluster API's provider have for a field. Reports:
-// terraform-azurerm #10296, CAPZ #2533, aad-pod-identity #269.
-func TestSpecs_IdentifiersAsToolsPrintThem_AreAccepted(t *testing.T) {
-	type S = infrav1.AzureMachineSpec
-	lower := func(id *string) {
-		*id = "/subscriptions/" + arm.DefaultSubscription + "/resourcegroups/" + strings.SplitN(strings.ToLower(*id), "/resourcegroups/", 2)[1]
-	}
-	full := func(change func(*S)) S {
-		s := fullSpec()
-		change(&s)
-		return s
-	}
-	disk := others + "Microsoft.Compute/diskEncryptionSets/d"
-	for name, spec := range map[string]S{
-		"location":         full(func(s *S) { s.Location = "West Europe" }),
-		"regional name":    full(func(s *S) { s.Location = "(Europe) West Europe" }),
-		"camel case":       full(func(s *S) { s.Location = "WestEurope" }),
-		"zones":            full(func(s *S) { s.Zones = []string{"westeurope-1", "WestEurope-2"} }),
-		"subscription":     full(func(s *S) { s.SubscriptionID = "/subscriptions/" + strings.ToUpper(s.SubscriptionID) }),
-		"size":             full(func(s *S) { s.VMSize = "Standard D4s v5" }),
-		"size in case":     full(func(s *S) { s.VMSize = "STANDARD_d4S_v5" }),
-		"subnet":           full(func(s *S) { lower(&s.SubnetID) }),
-		"trailing slash":   full(func(s *S) { s.SubnetID += "/" }),
-		"security group":   full(func(s *S) { lower(&s.NetworkSecurityGroupID) }),
-		"interface":        full(func(s *S) { lower(&s.ExtraInterfaces[0].SubnetID) }),
-		"identity":         full(func(s *S) { lower(&s.UserAssignedIdentities[0]) }),
-		"identity of CAPZ": full(func(s *S) { s.UserAssignedIdentities[0] = "azure://" + s.UserAssignedIdentities[0] }),
-		"placement":        full(func(s *S) { lower(&s.Placement.ProximityPlacementGroupID) }),
-		"encryption set": full(func(s *S) {
-			s.OSDisk.DiskEncryptionSetID = disk
-			lower(&s.OSDisk.DiskEncryptionSetID)
-			s.DataDisks[0].DiskEncryptionSetID = s.OSDisk.DiskEncryptionSetID
-		}),
-		"gallery":       full(func(s *S) { lower(&s.Image.ID) }),
-		"URN":           full(func(s *S) { s.Image.ID = "Canonical:0001-com-ubuntu-server-jammy:22_04-lts-gen2:latest" }),
-		"community":     full(func(s *S) { s.Image.ID = "/CommunityGalleries/a-1/Images/b/Versions/latest" }),
-		"no version":    full(func(s *S) { s.Image = infrav1.Image{SharedGalleryImageID: "/SharedGalleries/a-1/Images/b"} }),
-		"key with line": full(func(s *S) { s.SSHPublicKey += "\n" }),
-		"key in base64": full(func(s *S) { s.SSHPublicKey = "c3NoLWVkMjU1MTkgQUFBQQo=" }),
-		"price of az":   full(func(s *S) { s.Spot.MaxPrice = "-1" }),
-	} {
-		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(Succeed(), name)
-	}
-	f := newFixture(t)
-	m := f.machine("m1", func(s *S) {
-		lower(&s.SubnetID)
-		lower(&s.Image.ID)
-		s.Location, s.Zones, s.VMSize = "WestEurope", []string{"westeurope-1", "1"}, "standard_d2S_v5"
-		s.ResourceGroup, s.SubscriptionID = strings.ToUpper(s.ResourceGroup), "/subscriptions/"+s.SubscriptionID
-	})
-	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
-	f.Expect(m.Status.FailureDomain).To(Equal("1"))
-	f.Expect(m.Status.InstanceType).To(Equal("Standard_D2s_v5"))
 }
 
 // CAPZ #2579: Spot machines with an ephemeral disk could not be created, since they cannot be deallocated.

@@ -125,26 +125,6 @@ type Unprotector[M Object] interface {
 	Unprotect(ctx context.Context, scope Scope, handle Handle) error
 }
 
-// UserDataStore is implemented by drivers of clouds that can keep the user data of an instance beside it, where fewer can read it than can
-// read the instance, and for less time. Its calls are of kind CallStore. They make and end no instance.
-type UserDataStore[M Object] interface {
-	// StoresUserData returns whether obj's spec asks for it, which never changes for an object. It makes no call.
-	StoresUserData(obj M) bool
-
-	// StoreUserData stores launch.UserData so that the instance of the launch, and of each later attempt of its object, finds it. What it
-	// makes carries the mark of the object from its beginning, and where it is follows from the mark alone. It may be repeated: what is there
-	// and is the same stays, what is there and differs is replaced. It fails with class Conflict, and changes nothing, if what is
-	// there carries another mark or none. Create is called only after it has succeeded. The launch has no Placement.
-	StoreUserData(ctx context.Context, launch Launch[M]) error
-
-	// RemoveUserData removes what StoreUserData has stored for the object that OwnerUID and Owner of the handle name, and nothing that does
-	// not carry their mark. It is nil once there is nothing left, also if there never was. It may be repeated at any time.
-	RemoveUserData(ctx context.Context, scope Scope, handle Handle) error
-}
-
-// LeftoverUserData is the Kind of a Leftover that is user data which StoreUserData has stored.
-const LeftoverUserData = "user data"
-
 // Remarker is implemented by drivers of clouds whose marks can be written after the launch. Its calls are of kind CallModify.
 type Remarker interface {
 	// Remark writes the lineage of instances, and of what was launched with them and carries the same mark, in place of the one that

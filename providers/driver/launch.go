@@ -66,8 +66,7 @@ type Launch[M Object] struct {
 	// Placement is one of those that Places returned. Empty in calls of Places.
 	Placement Placement
 	// UserData is the bootstrap data, compressed already where that is due, and within UserDataLimit. Secret: it must not
-	// appear in an error or a log. Of an object whose spec asks for a UserDataStore it is what StoreUserData has stored: compressed by gzip,
-	// within StoredUserDataLimit, and not for the instance as such.
+	// appear in an error or a log.
 	UserData []byte
 }
 
@@ -94,9 +93,6 @@ type Handle struct {
 	Ending bool
 	// Protected is true if the spec asks for protection from termination, which is lifted before the instance is terminated.
 	Protected bool
-	// Stored is true if user data that a UserDataStore has stored for this owner is to be cleaned up as well. Only the collector of
-	// orphans sets it.
-	Stored bool
 	// OwnerUID that the instance is marked with: that which the object had at its first launch.
 	OwnerUID types.UID
 	// Owner that the instance is marked with: OwnerName of the object. No other object has it.

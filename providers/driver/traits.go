@@ -8,10 +8,6 @@ type Traits struct {
 	// more are refused, or compressed, before they get to the driver.
 	UserDataLimit int
 
-	// StoredUserDataLimit is how many bytes of user data StoreUserData takes, compressed by gzip as all of it is, if the driver is a
-	// UserDataStore.
-	StoredUserDataLimit int
-
 	// NameLimit is how many characters the name of an instance has at most, where the cloud finds instances by names: see Name. 0 if
 	// it does not.
 	NameLimit int
@@ -56,12 +52,10 @@ const (
 	CallList CallKind = "List"
 	// CallModify is Finish, Unprotect and Remark.
 	CallModify CallKind = "Modify"
-	// CallStore is StoreUserData and RemoveUserData.
-	CallStore CallKind = "Store"
 )
 
 // CallKinds are all kinds of calls.
-var CallKinds = []CallKind{CallCreate, CallDelete, CallRead, CallList, CallModify, CallStore}
+var CallKinds = []CallKind{CallCreate, CallDelete, CallRead, CallList, CallModify}
 
 // Rate is how many calls may be made: so many per second on average, and a burst of them at once. The zero value is no limit.
 type Rate struct {

@@ -43,9 +43,10 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 			root + "projects/my-project/zones/us-central1-a/machineTypes/n1-standard-4"}},
 		"image.name": {func(s *infrav1.GCPMachineSpec, v string) { s.Image.Name = v }, []string{
 			"global/images/node", "projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20261001", www + "projects/example.com:p/global/images/node",
-			"projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64", "family/node"}},
+			"projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64", "family/node",
+			"ubuntu-os-cloud/ubuntu-2404-noble-amd64-v20261001", "example.com:images/node"}},
 		"image.family": {func(s *infrav1.GCPMachineSpec, v string) { s.Image = infrav1.ImageReference{Family: v} }, []string{
-			"projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64", "global/images/family/node", "family/node", root + "projects/p/global/images/family/f"}},
+			"projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64", "global/images/family/node", "family/node", "debian-cloud/debian-13", root + "projects/p/global/images/family/f"}},
 		"image.project": {func(s *infrav1.GCPMachineSpec, v string) { s.Image.Project = v },
 			[]string{"example.com:images", "projects/ubuntu-os-cloud", "123456789012"}},
 		"subnetwork": {func(s *infrav1.GCPMachineSpec, v string) { s.Subnetwork = v }, []string{"nodes", "regions/us-central1/subnetworks/nodes",
@@ -66,7 +67,7 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 		"serviceAccount": {func(s *infrav1.GCPMachineSpec, v string) {
 			s.ServiceAccount = &infrav1.ServiceAccount{Email: v, Scopes: []string{
 				"storage-ro", "cloud-platform", "https://www.googleapis.com/auth/compute", "default", "gke-default", "cloud-source-repos",
-				"cloud-source-repos-ro", "taskqueue"}}
+				"cloud-source-repos-ro", "taskqueue", "sql", "useraccounts-ro", "https://mail.google.com/"}}
 		}, []string{"serviceAccount:a@p.iam.gserviceaccount.com", "projects/-/serviceAccounts/a@team-dev.example.com.iam.gserviceaccount.com",
 			"123-compute@developer.gserviceaccount.com"}},
 		"labels": {func(s *infrav1.GCPMachineSpec, v string) {
@@ -93,6 +94,9 @@ func TestAdmission_Kubernetes37180_IdentifierAsTheCloudPrintsIt_IsAccepted(t *te
 		"gcloud projects describe": func(s *infrav1.GCPMachineSpec) { s.Project = "123456789012" },
 		"has the project already": func(s *infrav1.GCPMachineSpec) {
 			s.Image = infrav1.ImageReference{Project: "a", Name: "projects/b/global/images/c"}
+		},
+		"the project already: remove project": func(s *infrav1.GCPMachineSpec) {
+			s.Image = infrav1.ImageReference{Project: "a", Family: "debian-cloud/debian-13"}
 		},
 		"of another region": func(s *infrav1.GCPMachineSpec) { s.Subnetwork = "regions/us-east1/subnetworks/nodes" },
 		"the subnetwork is of another region": func(s *infrav1.GCPMachineSpec) {

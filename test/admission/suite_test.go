@@ -61,11 +61,11 @@ func newScheme() *runtime.Scheme {
 
 // server is the webhook part of a core, as core/webhooks.go puts it together.
 type server struct {
-	cancel context.CancelFunc
-	done   chan error
-	holder *certificates.Holder
-	check  func() error
-	cached cache.Cache
+	cancel      context.CancelFunc
+	done        chan error
+	certificate *certificates.Reconciler
+	check       func() error
+	cached      cache.Cache
 }
 
 func settings(life certificates.Lifetimes) certificates.Settings {
@@ -94,21 +94,21 @@ func launch(rc *rest.Config, port int, life certificates.Lifetimes, lease string
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &clusterv1.Machine{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, err
 	}
-	holder, err := certificates.Add(mgr, settings(life))
+	certificate, err := certificates.Add(mgr, settings(life))
 	if err != nil {
 		return nil, err
 	}
-	web.Hold(holder)
+	web.UseCertificate(certificate)
 	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()})); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{
-		cancel: cancel,
-		done:   make(chan error, 1),
-		holder: holder,
-		cached: mgr.GetCache(),
-		check:  func() error { return web.Check(nil) },
+		cancel:      cancel,
+		done:        make(chan error, 1),
+		certificate: certificate,
+		cached:      mgr.GetCache(),
+		check:       func() error { return web.Check(nil) },
 	}
 	go func() { s.done <- mgr.Start(ctx) }()
 	return s, nil

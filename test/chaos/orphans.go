@@ -111,7 +111,7 @@ func (r *run) collectForced(ctx context.Context, s *state) error {
 
 // unproven are what the collector may conclude of an instance that was removed by force, so that it is left to users: its object was
 // removed before a scan had seen it or the Cluster was paused about then, or its launch could not be marked.
-var unproven = []orphans.Assessment{orphans.Unproven, orphans.UnknownEpoch, orphans.NoLineage, nameTaken}
+var unproven = []orphans.Assessment{orphans.Unproven, orphans.OtherInstallation, orphans.NoLineage, nameTaken}
 
 // nameTaken is of an instance that has the name which another object needs for its own, in a cloud of names: its object was removed by
 // force while no core was at work, or right before the core was killed, so that the next core gave the name to another Machine. The

@@ -47,10 +47,10 @@ func TestWhatAProviderReports(t *testing.T) {
 	log := `I1127 events.go:54] "No object claims what the cloud lists" id="i-1" providerID="aws:///z/i-1" assessment="Frozen"
 I1127 events.go:54] "No object claims what the cloud lists" id="i-2" providerID="aws:///z/i-2" assessment="Unproven"
 I1127 events.go:60] "The cloud deletes what no object claims" id="i-3" providerID="aws:///z/i-3"
-I1127 events.go:54] "No object claims what the cloud lists" id="i-1" providerID="aws:///z/i-1" assessment="UnknownEpoch"
+I1127 events.go:54] "No object claims what the cloud lists" id="i-1" providerID="aws:///z/i-1" assessment="OtherInstallation"
 `
 	g.Expect(assessments(log)).To(Equal(map[string]orphans.Assessment{
-		"aws:///z/i-1": orphans.UnknownEpoch, "aws:///z/i-2": orphans.Unproven,
+		"aws:///z/i-1": orphans.OtherInstallation, "aws:///z/i-2": orphans.Unproven,
 	}))
 }
 

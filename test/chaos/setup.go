@@ -109,8 +109,8 @@ const maxRetry = 1
 // coreFlags turn minutes of production into seconds.
 func coreFlags() []string {
 	return []string{
-		"--machine-safety-apiserver-statuscheck-period=1s", "--machine-safety-apiserver-statuscheck-timeout=2s",
-		"--machine-safety-recovery-grace=1s", "--restore-grace=2s",
+		"--machine-safety-apiserver-statuscheck-timeout=2s",
+		"--machine-safety-recovery-grace=1s",
 		fmt.Sprintf("--machine-creation-timeout=%s", startupFor), fmt.Sprintf("--machine-health-timeout=%s", illFor),
 		"--remediation-stop-above=" + stopAbove,
 		fmt.Sprintf("--remediation-max-retry=%d", maxRetry), "--remediation-retry-period=6s", "--remediation-min-healthy-period=5s",

@@ -195,9 +195,9 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if c.Freeze.Timeout > 0 {
-		if err := c.addFreezer(ctx, mgr, clusters, options); err != nil {
-			return err
-		}
+		freezer := freeze.New(c.Freeze, clock.RealClock{}, freeze.Connected{Connections: c.Connections})
+		freezer.Measure(ctx)
+		clusters.Freezer = freezer
 	}
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
@@ -211,27 +211,6 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
 	return machines.SetupWithManager(mgr, options)
 }
-
-// addFreezer adds the freezer, which decides when nothing is replaced. The previous core had the lease until it ended.
-func (c *Core) addFreezer(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
-	targets := freeze.Connected{Connections: c.Connections}
-	freezer := freeze.New(c.Freeze, clock.RealClock{}, targets)
-	freezer.Recall(ctx, mgr.GetClient())
-	freezer.Measure(ctx)
-	lease := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: Lease}
-	if err := freezer.ReadLease(ctx, c.Client, lease); err != nil {
-		return err
-	}
-	clusters.Freezer = freezer
-	if err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Clock: clock.RealClock{}}); err != nil {
-		return err
-	}
-	examiner := &freeze.Examiner{Freezer: freezer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
-	return examiner.SetupWithManager(mgr, options)
-}
-
-// Lease is the lease in the namespace default by which a core finds when one was last running; see Core.Freeze.
-const Lease = "core"
 
 // machines is the reconciler of Machines, with seconds in place of minutes.
 func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconciler {
@@ -248,7 +227,7 @@ func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconc
 			PropagateTaints:             true,
 			KeepOutdatedFromScaleDown:   true,
 			Drain: drain.Options{
-				ReturnInterval: time.Second, ReturnGrace: 4 * time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
+				ReturnInterval: time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
 			},
 		},
 	}

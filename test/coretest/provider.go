@@ -21,7 +21,7 @@ const (
 	maxProviderPeriod = 320 * time.Millisecond
 )
 
-// Instant simulates both providers in a namespace until the context is done: bootstrap data are there at once, and a
+// Instant simulates both providers in a namespace, or in all if it is "", until the context is done: bootstrap data are there at once, and a
 // machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
 func Instant(ctx context.Context, c client.Client, namespace string, contract version.Contract) error {
 	p := &instant{Client: c, namespace: namespace, contract: contract, done: map[string]bool{}}
@@ -63,7 +63,7 @@ func (p *instant) bootstrap(ctx context.Context) error {
 	configs, err := p.list(ctx, Config)
 	for i := range configs {
 		config := &configs[i]
-		if p.done["config/"+config.GetName()] || config.GetDeletionTimestamp() != nil {
+		if p.done["config/"+client.ObjectKeyFromObject(config).String()] || config.GetDeletionTimestamp() != nil {
 			continue
 		}
 		p.busy = true
@@ -72,7 +72,7 @@ func (p *instant) bootstrap(ctx context.Context) error {
 		if err := p.Status().Patch(ctx, config, client.MergeFrom(before)); err != nil {
 			return err
 		}
-		p.done["config/"+config.GetName()] = true
+		p.done["config/"+client.ObjectKeyFromObject(config).String()] = true
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (p *instant) bootstrap(ctx context.Context) error {
 func (p *instant) infrastructure(ctx context.Context) error {
 	machines, err := p.list(ctx, Machine)
 	for i := range machines {
-		if p.done["machine/"+machines[i].GetName()] || machines[i].GetDeletionTimestamp() != nil {
+		if p.done["machine/"+client.ObjectKeyFromObject(&machines[i]).String()] || machines[i].GetDeletionTimestamp() != nil {
 			continue
 		}
 		p.busy = true
@@ -116,7 +116,7 @@ func (p *instant) provision(ctx context.Context, infra *unstructured.Unstructure
 	if err := p.Status().Patch(ctx, infra, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	p.done["machine/"+infra.GetName()] = true
+	p.done["machine/"+client.ObjectKeyFromObject(infra).String()] = true
 	return nil
 }
 

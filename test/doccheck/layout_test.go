@@ -24,8 +24,6 @@ var placed = map[string]*regexp.Regexp{
 // elsewhere is where that code is in another file, and why.
 var elsewhere = map[string]string{
 	"bootstrap/cloudconfig/approval/serving.go": "a second reconciler of the package, for the other signer",
-	"core/admission/certificates/holder.go":     "one of two reconcilers of the package: every replica has the certificate",
-	"core/admission/certificates/keeper.go":     "the other: the leader writes it",
 	"core/external/changed.go":                  "shared by the controllers of the core",
 	"providers/driver/identity/watch.go":        "added to the controllers of others",
 }

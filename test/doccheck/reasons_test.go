@@ -29,7 +29,7 @@ func TestReasonsOfControllers(t *testing.T) {
 	g := NewWithT(t)
 	directories := controllers(t)
 	g.Expect(directories).
-		To(ContainElements("core/machine", "core/safety/freeze", "bootstrap/cloudconfig/approval", "providers/driver/inframachine"))
+		To(ContainElements("core/machine", "core/safety/overshoot", "bootstrap/cloudconfig/approval", "providers/driver/inframachine"))
 	for _, directory := range directories {
 		literals := slices.DeleteFunc(doccheck.Literals(t, directory, reasonArguments), func(s string) bool { return s == "" })
 		g.Expect(literals).To(BeEmpty(), "reasons that are no constants in "+directory)

@@ -14,6 +14,6 @@ import (
 // the two.
 func TestOrphansAreKeptInEachFreezeOfTheCore(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.RestoreSuspectedReason))
+	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.RecoveringReason))
 	g.Expect(orphans.FreezeReasons()).To(ConsistOf(doccheck.Constants(t, doccheck.Named("Reason"), "core/safety/freeze")))
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +24,8 @@ import (
 
 // TestAdoptAfterRestore restores a management cluster from a backup of two hours ago. Of three Machines, one was created after the
 // backup: its instance runs, its Node serves, and no object refers to it. Another was deleted since: its objects are back, instance and
-// Node are not. Nothing is terminated, launched or replaced, and the Cluster reports why. The commands of the guide have the set adopt
-// the first, which does not change; and end the grace, after which the second is replaced.
+// Node are not. The guide pauses the Cluster, and nothing is terminated, launched or replaced. Its commands have the set adopt the first,
+// which does not change, and end the pause, after which the second is replaced.
 func TestAdoptAfterRestore(t *testing.T) {
 	w := restoreWorld(t)
 	w.start(3)
@@ -35,29 +34,24 @@ func TestAdoptAfterRestore(t *testing.T) {
 	before, nodes := w.identities(), w.nodes()
 	w.restore(&created, &deleted)
 	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())
+	w.guide("restore.md", "Pause", "NAME", sandbox.SampleCluster)
 	for _, manager := range []*sandbox.Manager{w.sandbox.CloudConfig, w.sandbox.AWS, w.sandbox.Core} {
 		w.Expect(manager.Start(w.ctx)).To(Succeed())
 	}
 
-	w.awaitSuspicion(created.Name)
-	w.Eventually(func(g Gomega) string {
-		g.Expect(w.control.Get(w.ctx, client.ObjectKeyFromObject(&deleted), &deleted)).To(Succeed())
-		return reasonOf(deleted.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
-	}).Should(Equal("InstanceVanished"))
+	w.awaitPaused()
 	w.Consistently(func(g Gomega) {
 		g.Expect(w.machines()).To(ConsistOf(HaveField("UID", kept.UID), HaveField("UID", deleted.UID)), "nothing is replaced")
 		g.Expect(w.live()).To(HaveLen(2), "nothing is terminated, and no object claims the first")
 	}, 5*time.Second).Should(Succeed())
-
 	w.guide("restore.md", "Adopt an instance", "SET", created.Labels[clusterv1.MachineSetNameLabel], "DEPLOYMENT", sandbox.SampleDeployment,
 		"=MACHINE=", "="+created.Name+"=", "PROVIDERID", created.Spec.ProviderID, "=N", "=3")
-	w.awaitAdopted(&created)
 	calls, err := w.sandbox.EC2.Calls(w.ctx, "RunInstances", "TerminateInstances")
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(calls).To(BeEmpty(), "nothing was launched or terminated")
 
-	w.guide("restore.md", "End the grace", "NAME", sandbox.SampleCluster)
-	w.Eventually(w.remediationAllowed).Should(Equal("True"))
+	w.guide("restore.md", "Unpause", "NAME", sandbox.SampleCluster)
+	w.awaitAdopted(&created)
 	w.Eventually(w.machines).ShouldNot(ContainElement(HaveField("UID", deleted.UID)), "now it is replaced")
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
 	after := w.identities()
@@ -71,14 +65,13 @@ func TestAdoptAfterRestore(t *testing.T) {
 	w.Expect(w.live()).To(And(HaveLen(3), HaveKey(filepath.Base(created.Spec.ProviderID)), HaveKey(filepath.Base(kept.Spec.ProviderID))))
 }
 
-// restoreWorld has a core that holds a lease, from which it concludes that no core was running.
+// restoreWorld is a sandbox of its own.
 func restoreWorld(t *testing.T) *world {
 	t.Helper()
 	failing.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{
 		LogDir:          filepath.Join(suite.logs, "restore"),
 		WithoutWebhooks: true, // The test writes while the core is down.
-		ManagerArgs:     map[string][]string{"core": {"--leader-elect=true", "--machine-safety-recovery-grace=1s"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,36 +96,19 @@ func (w *world) restore(created, deleted *clusterv1.Machine) {
 	w.forget(created)
 	w.Expect(w.sandbox.EC2.Vanish(w.ctx, filepath.Base(deleted.Spec.ProviderID))).To(Succeed())
 	w.Expect(w.target.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: deleted.Status.NodeRef.Name}})).To(Succeed())
-
-	leases := &coordinationv1.LeaseList{}
-	w.Expect(w.control.List(w.ctx, leases)).To(Succeed())
-	aged := 0
-	for i := range leases.Items {
-		if lease := &leases.Items[i]; lease.Name == "millwright-core" {
-			lease.Spec.AcquireTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-3 * time.Hour)))
-			lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-2 * time.Hour)))
-			lease.Spec.HolderIdentity = ptr.To("")
-			w.Expect(w.control.Update(w.ctx, lease)).To(Succeed())
-			aged++
-		}
-	}
-	w.Expect(aged).To(Equal(1), "the core has a lease")
 }
 
-// awaitSuspicion waits until the Cluster reports that it seems to have been restored, and why, by condition, event and metric.
-func (w *world) awaitSuspicion(lost string) {
+// awaitPaused waits until the Cluster, and each of its Machines, reports that it is paused.
+func (w *world) awaitPaused() {
 	w.t.Helper()
-	cluster := &clusterv1.Cluster{}
 	w.Eventually(func(g Gomega) {
+		cluster := &clusterv1.Cluster{}
 		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: sandbox.SampleCluster}, cluster)).To(Succeed())
-		found := meta.FindStatusCondition(cluster.Status.Conditions, "RemediationAllowed")
-		g.Expect(found).To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "RestoreSuspected"))))
-		g.Expect(found.Message).To(ContainSubstring(lost))
-		metrics, err := w.sandbox.Core.Metrics(w.ctx)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(metrics.Gauge("millwright_clusters_frozen", "reason", "RestoreSuspected")).To(BeEquivalentTo(1))
+		g.Expect(meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.PausedCondition)).To(BeTrue())
+		for _, machine := range w.machines() {
+			g.Expect(meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.PausedCondition)).To(BeTrue(), machine.Name)
+		}
 	}).Should(Succeed())
-	w.awaitEvent("RemediationFrozen", sandbox.SampleCluster)
 }
 
 // awaitAdopted waits until a Machine is back, with its instance and Node.

@@ -47,7 +47,7 @@ func sharedWorld(t *testing.T, namespace string) *world {
 	return newWorld(t, booting.start(t, sandbox.Options{
 		LogDir: filepath.Join(suite.logs, "shared"),
 		ManagerArgs: map[string][]string{"core": {
-			"--machine-safety-apiserver-statuscheck-period=2s", "--machine-safety-apiserver-statuscheck-timeout=10s",
+			"--machine-safety-apiserver-statuscheck-timeout=10s",
 			// The test ends it, whatever the load of the machine.
 			"--machine-safety-recovery-grace=1h",
 		}},

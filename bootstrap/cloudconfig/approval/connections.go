@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
-	"millwright.dev/contracts/controller/rewatch"
 	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/contracts/remote"
 )
@@ -68,7 +67,7 @@ func (c *Connections) attach(connection *remote.Connection) (remote.Attachment, 
 		return nil, errors.Wrap(err, "creating an HTTP client for certificate signing requests")
 	}
 	requests, err := cache.New(config, cache.Options{
-		HTTPClient: httpClient, Scheme: connection.Options().Scheme, Mapper: connection.RESTMapper(), NewInformer: rewatch.NewInformer,
+		HTTPClient: httpClient, Scheme: connection.Options().Scheme, Mapper: connection.RESTMapper(),
 		ByObject: CacheOptions(), DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {

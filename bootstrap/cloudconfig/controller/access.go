@@ -60,7 +60,7 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome
 func (r *Reconciler) discardDataSecret(ctx context.Context, s *scope, collision error) error {
 	uid := s.dataSecret.UID
 	if err := r.Client.Delete(ctx, s.dataSecret, client.Preconditions{UID: &uid}); persist.IgnoreGone(err) != nil {
-		return pkgerrors.Wrapf(err, "deleting Secret %s", s.dataSecret.Name)
+		return ofManagement(pkgerrors.Wrapf(err, "deleting Secret %s", s.dataSecret.Name))
 	}
 	s.dataSecret = nil
 	return collision

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -8,7 +9,6 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/contracts/controller/conditions"
-	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/persist"
 )
@@ -17,6 +17,8 @@ import (
 func (s *scope) explain(err error) {
 	switch {
 	case err == nil || s.wait != nil:
+	case inManagement(err) && persist.Refusal(err) != "":
+		s.awaits(bootstrapv1.RefusedByAPIServerReason, err.Error())
 	case collides(err):
 		s.awaits(bootstrapv1.ForeignObjectReason, err.Error())
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || persist.Denied(err):
@@ -27,12 +29,23 @@ func (s *scope) explain(err error) {
 	}
 }
 
-// ofFinalizer is the outcome of a write of the finalizer. One that is refused is not the target cluster's refusal.
-func (s *scope) ofFinalizer(err error) outcome.Outcome {
-	if err != nil {
-		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; retried with backoff")
+// managementError is the error of a write to the management cluster: if that is refused, the target cluster has nothing to do with it.
+type managementError struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (e *managementError) Unwrap() error { return e.error }
+
+// ofManagement marks the error of a write to the management cluster.
+func ofManagement(err error) error {
+	if err == nil {
+		return nil
 	}
-	return outcome.FromError(err)
+	return &managementError{err}
+}
+
+func inManagement(err error) bool {
+	var marked *managementError
+	return errors.As(err, &marked)
 }
 
 func (s *scope) paused() bool { return len(s.pausedBy()) > 0 }

@@ -81,6 +81,9 @@ func TestExplain(t *testing.T) {
 		"a policy":             {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), bootstrapv1.TargetForbiddenReason},
 		"a webhook":            {errors.Wrap(denial, "wrapped"), bootstrapv1.TargetForbiddenReason},
 		"another error":        {errors.New("something"), bootstrapv1.InternalErrorReason},
+		"in the management cluster": {ofManagement(apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no"))),
+			bootstrapv1.RefusedByAPIServerReason},
+		"an error there": {ofManagement(errors.New("something")), bootstrapv1.InternalErrorReason},
 	} {
 		g, s := NewWithT(t), &scope{}
 		s.explain(test.err)
@@ -93,16 +96,6 @@ func TestExplain(t *testing.T) {
 	g, s := NewWithT(t), &scope{}
 	s.explain(nil)
 	g.Expect(s.wait).To(BeNil(), "no error needs no explanation")
-}
-
-// TestAFinalizerThatCannotBeWritten is no fault of the target cluster, whatever the error is.
-func TestAFinalizerThatCannotBeWritten(t *testing.T) {
-	g, s := NewWithT(t), &scope{}
-	g.Expect(s.ofFinalizer(nil)).To(Equal(outcome.Continue()))
-	g.Expect(s.wait).To(BeNil())
-	refused := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no"))
-	g.Expect(s.ofFinalizer(refused).Err()).To(MatchError(refused))
-	g.Expect(s.wait.reason).To(Equal(bootstrapv1.InternalErrorReason))
 }
 
 // TestWhatTheStatusIsAbout: the generation that was reconciled. While it is paused nothing else is observed.

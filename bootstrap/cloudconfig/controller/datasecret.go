@@ -108,7 +108,7 @@ func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) outcome.Out
 	}
 	secret := newDataSecret(s, data, token)
 	if err := r.Client.Create(ctx, secret); err != nil {
-		return outcome.FromError(pkgerrors.Wrapf(err, "creating Secret %s", secret.Name))
+		return outcome.FromError(ofManagement(pkgerrors.Wrapf(err, "creating Secret %s", secret.Name)))
 	}
 	s.dataSecret = secret
 	return outcome.Continue()

@@ -38,7 +38,7 @@ func (r *Reconciler) beginDelete(_ context.Context, s *scope) outcome.Outcome {
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outcome {
-	return s.ofFinalizer(s.RemoveFinalizer(ctx, bootstrapv1.Finalizer))
+	return outcome.FromError(ofManagement(s.RemoveFinalizer(ctx, bootstrapv1.Finalizer)))
 }
 
 // belongings is what a CloudConfig that is being deleted may remove from a target cluster.
@@ -191,5 +191,5 @@ func (r *Reconciler) deleteDataSecret(ctx context.Context, s *scope) outcome.Out
 	}
 	uid := secret.UID
 	err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &uid})
-	return outcome.FromError(errors.Wrapf(persist.IgnoreGone(err), "deleting Secret %s", secret.Name))
+	return outcome.FromError(ofManagement(errors.Wrapf(persist.IgnoreGone(err), "deleting Secret %s", secret.Name)))
 }

@@ -31,7 +31,7 @@ func TestAFinalizerThatIsRefusedIsReported(t *testing.T) {
 	f.home = refusing
 	_, err = f.try()
 	f.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "it is tried again")
-	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InternalErrorReason)).
+	f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.RefusedByAPIServerReason)).
 		To(ContainSubstring("by a policy"))
 	f.Expect(f.inTarget()).To(BeEmpty(), "what would not be removed again is not made")
 

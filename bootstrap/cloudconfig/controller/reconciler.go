@@ -61,8 +61,6 @@ type Reconciler struct {
 	unconnected unconnected
 	// turns bounds how many workers send requests to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // +kubebuilder:rbac:groups=bootstrap.millwright.dev,resources=cloudconfigs,verbs=get;list;watch;patch
@@ -102,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result := r.findOwners(ctx, s)
 	switch {
 	case !result.Finished():
-		return r.conflicts.Result(req, result)
+		return result.Result()
 	case s.paused():
 	case s.Deleting():
 		result = outcome.InOrder(ctx, s, r.beginDelete, r.cleanTarget, r.deleteDataSecret, r.removeFinalizer)
@@ -112,10 +110,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.Gone || s.skipSave || persist.LostRace(result.Err()) {
 		// After a conflict the status would be about an object of the past.
-		return r.conflicts.Result(req, result)
+		return result.Result()
 	}
 	s.explain(result.Err())
-	return r.conflicts.Result(req, result.And(r.save(ctx, s)))
+	return result.And(r.save(ctx, s)).Result()
 }
 
 // forget drops what is kept in memory of a CloudConfig.
@@ -135,7 +133,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 		s.skipSave = true
 		return outcome.Wait()
 	}
-	return s.ofFinalizer(err)
+	return outcome.FromError(ofManagement(err))
 }
 
 // save writes the status, if it has changed.

@@ -55,7 +55,7 @@ type scope struct {
 
 func (r *Reconciler) newScope(config *bootstrapv1.CloudConfig) *scope {
 	return &scope{Base: scopes.NewBase(config, r.Clock.Now(), scopes.Writer[*bootstrapv1.CloudConfig, bootstrapv1.CloudConfigStatus]{
-		Client: r.Client, Status: func(c *bootstrapv1.CloudConfig) *bootstrapv1.CloudConfigStatus { return &c.Status },
+		Client: r.Client, Recorder: r.Recorder, Status: func(c *bootstrapv1.CloudConfig) *bootstrapv1.CloudConfigStatus { return &c.Status },
 	})}
 }
 

@@ -34,6 +34,9 @@ func Check(config map[string]any, version string) *Problem {
 			return &Problem{f.Path, fmt.Sprintf("needs the feature gate %s, which is off in version %s: set it in featureGates", f.Gate, minor)}
 		}
 	}
+	if problem := checkOptions(config, given, index); problem != nil {
+		return problem
+	}
 	return checkHiddenMetrics(config, index)
 }
 

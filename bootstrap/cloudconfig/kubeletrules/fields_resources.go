@@ -16,7 +16,9 @@ func resourceFields() []Field {
 		oneOf("memoryManagerPolicy", "None", "Static"),
 		oneOf("topologyManagerPolicy", "none", "best-effort", "restricted", "single-numa-node"),
 		oneOf("topologyManagerScope", "container", "pod"),
-		{Path: "topologyManagerPolicyOptions", Type: textMap, Enum: []string{"prefer-closest-numa-nodes", "max-allowable-numa-nodes"}},
+		Field{
+			Path: "topologyManagerPolicyOptions", Type: textMap, Enum: []string{"prefer-closest-numa-nodes", "max-allowable-numa-nodes"},
+		}.gate("TopologyManagerPolicyOptions"),
 		Field{Path: "qosReserved", Type: textMap, Enum: []string{"memory"}, Pattern: `^([0-9]{1,2}|100)%$`}.gate("QOSReserved"),
 		atLeast("maxPods", 0), atLeast("podPidsLimit", -1), atLeast("podsPerCore", 0),
 		row("cpuCFSQuota", boolean), row("cpuCFSQuotaPeriod", duration).gate("CustomCPUCFSQuotaPeriod"),

@@ -52,22 +52,12 @@ var rules = []crossRule{
 	{`!has(self.reservedSystemCPUs) || self.reservedSystemCPUs == '' || ((!has(self.systemReservedCgroup) || ` +
 		`self.systemReservedCgroup == '') && (!has(self.kubeReservedCgroup) || self.kubeReservedCgroup == ''))`,
 		"reservedSystemCPUs cannot be combined with systemReservedCgroup or kubeReservedCgroup"},
-	{`!has(self.cpuManagerPolicy) || self.cpuManagerPolicy != 'static' || (has(self.reservedSystemCPUs) && self.reservedSystemCPUs != '')` +
-		` || (has(self.kubeReserved) && 'cpu' in self.kubeReserved) || (has(self.systemReserved) && 'cpu' in self.systemReserved)`,
-		"cpuManagerPolicy static needs CPU in kubeReserved or systemReserved, or reservedSystemCPUs"},
-	{`!has(self.memoryManagerPolicy) || self.memoryManagerPolicy != 'Static' || ` +
-		`(has(self.reservedMemory) && size(self.reservedMemory) > 0)`,
-		"memoryManagerPolicy Static needs reservedMemory"},
 	{`!has(self.memoryThrottlingFactor) || (self.memoryThrottlingFactor > 0.0 && self.memoryThrottlingFactor <= 1.0)`,
 		"memoryThrottlingFactor must be above 0 and at most 1"},
 	{`!(has(self.enableSystemLogQuery) && self.enableSystemLogQuery && has(self.enableSystemLogHandler) && !self.enableSystemLogHandler)`,
 		"enableSystemLogQuery needs enableSystemLogHandler"},
 	{`!has(self.evictionSoft) || self.evictionSoft.all(s, has(self.evictionSoftGracePeriod) && s in self.evictionSoftGracePeriod)`,
 		"each signal of evictionSoft needs an entry in evictionSoftGracePeriod"},
-	{`!has(self.topologyManagerPolicyOptions) || self.topologyManagerPolicyOptions.all(k, k == 'max-allowable-numa-nodes' ? ` +
-		`self.topologyManagerPolicyOptions[k].matches('^([89]|[1-9][0-9]{1,3})$') : ` +
-		`self.topologyManagerPolicyOptions[k].matches('` + boolPattern + `'))`,
-		"topologyManagerPolicyOptions: max-allowable-numa-nodes is a number of 8 or more, prefer-closest-numa-nodes true or false"},
 	{`!has(self.preloadedImagesVerificationAllowlist) || size(self.preloadedImagesVerificationAllowlist) == 0 || ` +
 		`(has(self.imagePullCredentialsVerificationPolicy) && self.imagePullCredentialsVerificationPolicy == 'NeverVerifyAllowlistedImages')`,
 		"preloadedImagesVerificationAllowlist needs imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,7 +32,7 @@ func Schema(description string) apiextensionsv1.JSONSchemaProps {
 	for _, f := range Fields() {
 		add(&root, strings.Split(strings.ReplaceAll(f.Path, "[]", ".[]"), "."), f.schema())
 	}
-	for _, r := range rules {
+	for _, r := range slices.Concat(rules, managerRules) {
 		root.XValidations = append(root.XValidations, apiextensionsv1.ValidationRule{Rule: r.rule, Message: r.message})
 	}
 	return root

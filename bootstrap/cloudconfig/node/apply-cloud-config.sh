@@ -251,11 +251,15 @@ on_ours() {
   ours=$(sed -n 's/^file [0-9]* [0-7]* [^ ]* //p' "$bundle/manifest" | grep -E -e "$1")
   shift
   [ -n "$ours" ] || return 0
-  while read -r our_path; do
+  # A path may have spaces and asterisks, but no line break.
+  IFS='
+'
+  set -f
+  for our_path in $ours; do
     set -- "$@" "$ROOT$our_path"
-  done <<END
-$ours
-END
+  done
+  set +f
+  unset IFS
   "$@" </dev/null
 }
 

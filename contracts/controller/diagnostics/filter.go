@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,10 +12,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -43,7 +42,7 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 	}
 	a := &access{
 		tokens: authentication.TokenReviews(), rights: authorization.SubjectAccessReviews(),
-		clock: clock.RealClock{}, answers: map[question]answer{},
+		answers: cache.NewLRUExpireCache(maxAnswers),
 	}
 	return a.filter, nil
 }
@@ -52,19 +51,8 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 type access struct {
 	tokens authenticationclient.TokenReviewInterface
 	rights authorizationclient.SubjectAccessReviewInterface
-	clock  clock.PassiveClock
-
-	mutex   sync.Mutex
-	answers map[question]answer
-}
-
-// question is a hash of token, method and path: no token is kept.
-type question [sha256.Size]byte
-
-// answer is an HTTP status, 200 for those who may.
-type answer struct {
-	status int
-	until  time.Time
+	// answers are HTTP statuses, 200 for those who may, by a hash of token, method and path: no token is kept.
+	answers *cache.LRUExpireCache
 }
 
 func (a *access) filter(log logr.Logger, handler http.Handler) (http.Handler, error) {
@@ -88,9 +76,9 @@ func (a *access) decide(request *http.Request) (int, error) {
 		return http.StatusUnauthorized, nil
 	}
 	verb := strings.ToLower(request.Method)
-	asked := question(sha256.Sum256([]byte(verb + "\x00" + request.URL.Path + "\x00" + token)))
-	if status, known := a.known(asked); known {
-		return status, nil
+	question := sha256.Sum256([]byte(verb + "\x00" + request.URL.Path + "\x00" + token))
+	if status, known := a.answers.Get(question); known {
+		return status.(int), nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)
 	defer cancel()
@@ -98,7 +86,11 @@ func (a *access) decide(request *http.Request) (int, error) {
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
-	a.remember(asked, status)
+	holds := refusedFor
+	if status == http.StatusOK {
+		holds = allowedFor
+	}
+	a.answers.Add(question, status, holds)
 	return status, nil
 }
 
@@ -129,30 +121,6 @@ func (a *access) review(ctx context.Context, token, verb, path string) (int, err
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil
-}
-
-func (a *access) known(asked question) (int, bool) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	found, ok := a.answers[asked]
-	if !ok || !a.clock.Now().Before(found.until) {
-		delete(a.answers, asked)
-		return 0, false
-	}
-	return found.status, true
-}
-
-func (a *access) remember(asked question, status int) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if len(a.answers) >= maxAnswers {
-		clear(a.answers)
-	}
-	holds := refusedFor
-	if status == http.StatusOK {
-		holds = allowedFor
-	}
-	a.answers[asked] = answer{status: status, until: a.clock.Now().Add(holds)}
 }
 
 // bearer is the token of the Authorization header.

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -56,7 +57,7 @@ func (r rights) Create(
 func TestWhoIsAskedAbout(t *testing.T) {
 	g := NewWithT(t)
 	known, now := &reviewer{}, clocktesting.NewFakePassiveClock(time.Now())
-	a := &access{tokens: known, rights: rights{reviewer: known}, clock: now, answers: map[question]answer{}}
+	a := &access{tokens: known, rights: rights{reviewer: known}, answers: cache.NewLRUExpireCacheWithClock(maxAnswers, now)}
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	page, err := a.filter(logr.Discard(), served)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -72,7 +73,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
 	}))
 	g.Expect(get("/debug/pprof/")).To(Equal(http.StatusAccepted))
-	now.SetTime(now.Now().Add(allowedFor - 1))
+	now.SetTime(now.Now().Add(allowedFor))
 	g.Expect(get("/metrics")).To(Equal(http.StatusAccepted))
 	g.Expect(known.times).To(Equal(3), "one answer replaces no other")
 	now.SetTime(now.Now().Add(1))

@@ -4,29 +4,18 @@ package events
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // MaxNote is how many bytes the note of an event of events.k8s.io may have.
 const MaxNote = 1024
 
-// cut is how a note ends of which a part was left out.
-const cut = "…"
-
 // Cut shortens a note to what the API accepts, at the border of a character.
-func Cut(note string) string {
-	if len(note) <= MaxNote {
-		return note
-	}
-	end := MaxNote - len(cut)
-	for end > 0 && !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end] + cut
-}
+func Cut(note string) string { return conditions.Cut(note, MaxNote) }
 
 // Provider is the part of a manager that has recorders.
 type Provider interface {

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"millwright.dev/contracts/controller/diagnostics"
-	"millwright.dev/contracts/controller/rewatch"
 )
 
 // ShutdownTimeout is how long the reconciles under way may take once the process is to end. It is shorter than what the
@@ -202,14 +201,11 @@ func (o *Options) Settings(scheme *runtime.Scheme) (ctrl.Options, error) {
 		GracefulShutdownTimeout:       new(ShutdownTimeout),
 		Controller:                    config.Controller{UsePriorityQueue: new(true), CacheSyncTimeout: cacheSyncTimeout},
 		Cache:                         o.cacheOptions(),
-		MapperProvider:                mapperProvider(discoveryTimeout),
 	}, nil
 }
 
 func (o *Options) cacheOptions() cache.Options {
-	options := cache.Options{
-		SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: rewatch.NewInformer,
-	}
+	options := cache.Options{SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields()}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}
@@ -218,10 +214,6 @@ func (o *Options) cacheOptions() cache.Options {
 
 // New returns a controller manager with health checks.
 func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
-	rc = answering(rc)
-	if settings.LeaderElection {
-		settings.LeaderElectionConfig = electing(rc, settings)
-	}
 	mgr, err := ctrl.NewManager(rc, settings)
 	if err != nil {
 		return nil, errors.Wrap(err, "creating the manager")

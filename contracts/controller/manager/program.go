@@ -18,6 +18,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// Set by the linker, see LDFLAGS in the Makefile.
+var (
+	version = "v0.0.0-dev"
+	commit  = "unknown"
+)
+
+const platform = goruntime.GOOS + "/" + goruntime.GOARCH
+
 // Exit codes of a manager.
 const (
 	exitFailure = 1
@@ -58,7 +66,7 @@ func (p Program) execute(arguments []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "%s: %s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", p.Options.Name, p.Summary, p.Options.Name, flags.FlagUsages())
 		return 0
 	case err == nil && *printVersion:
-		fmt.Fprintf(stdout, "%s %s\n", p.Options.Name, BuildVersion())
+		fmt.Fprintf(stdout, "%s %s (commit %s, %s, %s)\n", p.Options.Name, version, commit, goruntime.Version(), platform)
 		return 0
 	}
 	if err == nil {
@@ -69,8 +77,7 @@ func (p Program) execute(arguments []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	ctrl.SetLogger(klog.Background())
-	v := BuildVersion()
-	klog.InfoS("Starting", "manager", p.Options.Name, "version", v.Version, "commit", v.Commit, "go", v.Go, "platform", v.Platform)
+	klog.InfoS("Starting", "manager", p.Options.Name, "version", version, "commit", commit, "go", goruntime.Version(), "platform", platform)
 	for _, name := range ignoredAndSet(flags) {
 		klog.InfoS("This flag has no effect: remove it", "flag", "--"+name)
 	}

@@ -42,7 +42,6 @@ func TestWhatAManagerDoesByDefault(t *testing.T) {
 	g.Expect(settings.Controller.CacheSyncTimeout).To(BeNumerically(">", 2*time.Minute), "more than controller-runtime's, for big clusters")
 	g.Expect(settings.Cache.SyncPeriod).To(HaveValue(Equal(10 * time.Minute)))
 	g.Expect(settings.Cache.DefaultTransform).NotTo(BeNil(), "managed fields take memory")
-	g.Expect(settings.Cache.NewInformer).NotTo(BeNil(), "watches come back soon after an outage")
 	g.Expect(settings.Cache.DefaultNamespaces).To(BeEmpty())
 }
 

@@ -6,7 +6,6 @@ package outcome
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -51,29 +50,17 @@ func (o Outcome) Err() error { return o.err }
 // After returns the deadline, zero when there is none.
 func (o Outcome) After() time.Duration { return o.after }
 
-// String describes the outcome for logs and test failures.
-func (o Outcome) String() string {
-	switch {
-	case o.err != nil:
-		return "failed: " + o.err.Error()
-	case o.waiting && o.after > 0:
-		return fmt.Sprintf("waits for %s at most", o.after)
-	case o.waiting:
-		return "waits"
-	case o.after > 0:
-		return fmt.Sprintf("continues, again after %s", o.after)
-	}
-	return "continues"
-}
+// conflictRetry is when a reconcile is retried whose write was based on an outdated read. The watch usually brings the newer object sooner.
+const conflictRetry = 500 * time.Millisecond
 
 // Result turns the outcome into what controller-runtime expects. Failures that are conflicts alone only ask for another reconcile:
-// to lose a race is no error. A controller that writes uses Retries.Result, which has the pauses grow while races are lost.
+// to lose a race is no error.
 func (o Outcome) Result() (ctrl.Result, error) {
 	if o.err == nil {
 		return ctrl.Result{RequeueAfter: o.after}, nil
 	}
 	if o.onlyConflicts() {
-		return ctrl.Result{RequeueAfter: earliest(o.after, minConflictRetry)}, nil
+		return ctrl.Result{RequeueAfter: earliest(o.after, conflictRetry)}, nil
 	}
 	return ctrl.Result{}, o.err
 }

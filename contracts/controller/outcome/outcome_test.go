@@ -3,11 +3,14 @@ package outcome_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -99,14 +102,22 @@ func TestTheOnlyFailureIsPassedOn(t *testing.T) {
 	g.Expect(outcome.Wait().And(outcome.FromError(conflict)).Err()).To(BeIdenticalTo(conflict))
 }
 
-func TestString(t *testing.T) {
-	for want, o := range map[string]outcome.Outcome{
-		"continues":                 outcome.Continue(),
-		"continues, again after 1s": outcome.ContinueAfter(time.Second),
-		"waits":                     outcome.Wait(),
-		"waits for 1s at most":      outcome.WaitFor(time.Second),
-		"failed: broken":            outcome.FromError(errBroken),
-	} {
-		NewWithT(t).Expect(o.String()).To(Equal(want))
-	}
+// TestResult_ConflictDeniedByWebhook_IsAFailure, so that it is logged, counted and retried ever less often.
+func TestResult_ConflictDeniedByWebhook_IsAFailure(t *testing.T) {
+	g := NewWithT(t)
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
+		Message: `admission webhook "x.example.com" denied the request: no`,
+	}}
+	got, err := outcome.FromError(fmt.Errorf("patching: %w", denied)).Result()
+	g.Expect(err).To(MatchError(ContainSubstring("denied the request")))
+	g.Expect(got).To(BeZero())
+}
+
+// TestResult_DeadlineBeforeConflictRetry_Holds.
+func TestResult_DeadlineBeforeConflictRetry_Holds(t *testing.T) {
+	g := NewWithT(t)
+	result, err := outcome.WaitFor(time.Millisecond).And(outcome.FromError(conflict)).Result()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(time.Millisecond))
 }

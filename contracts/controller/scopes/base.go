@@ -12,14 +12,20 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/persist"
 )
+
+// StatusRefusedEvent is the reason of the Warning event that has the API server's words when it refuses the status of an object. No
+// condition can report that.
+const StatusRefusedEvent = "StatusRefused"
 
 // Base is the part of a scope that is the same for all kinds. O is the kind, S the type of its status.
 type Base[O client.Object, S any] struct {
@@ -33,6 +39,7 @@ type Base[O client.Object, S any] struct {
 	Gone bool
 
 	client   client.Client
+	recorder events.EventRecorder
 	status   func(O) *S
 	shared   bool
 	versions *persist.Versions
@@ -42,6 +49,8 @@ type Base[O client.Object, S any] struct {
 type Writer[O client.Object, S any] struct {
 	// Client writes.
 	Client client.Client
+	// Recorder, if set, records the event StatusRefused.
+	Recorder events.EventRecorder
 	// Status returns the status field of an object.
 	Status func(O) *S
 	// Shared means that others write the status as well, for example a condition of their own: its patch fails then when the
@@ -55,7 +64,7 @@ type Writer[O client.Object, S any] struct {
 func NewBase[O client.Object, S any](read O, now time.Time, writer Writer[O, S]) Base[O, S] {
 	return Base[O, S]{
 		Original: read, Object: copyOf(read), Now: now,
-		client: writer.Client, status: writer.Status, shared: writer.Shared, versions: writer.Versions,
+		client: writer.Client, recorder: writer.Recorder, status: writer.Status, shared: writer.Shared, versions: writer.Versions,
 	}
 }
 
@@ -171,6 +180,7 @@ func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) boo
 	var err error
 	if written.Status, err = write(ctx, b.client, base, b.Object, b.status); err != nil {
 		b.failed(base, err)
+		b.warnRefusedStatus(err)
 		err = b.unlessGone(err)
 	}
 	if written.Status {
@@ -180,6 +190,13 @@ func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) boo
 		return written, kerrors.NewAggregate([]error{failure, err})
 	}
 	return written, cmp.Or(failure, err)
+}
+
+// warnRefusedStatus records that the API server refuses the status. Repetitions are counted in one event.
+func (b *Base[O, S]) warnRefusedStatus(err error) {
+	if refusal := persist.Refusal(err); refusal != "" && b.recorder != nil {
+		b.recorder.Eventf(b.Original, nil, corev1.EventTypeWarning, StatusRefusedEvent, "WriteStatus", "%s", refusal)
+	}
 }
 
 // unlessGone returns nil for the error that there is no such object any more.

@@ -10,6 +10,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +22,28 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// fieldOwner owns the trusted authorities, so that another apply of the manifests does not remove them.
+// Annotation marks the objects into which the authority is written: webhook configurations, and CRDs that are converted by webhook.
+// Its value is the name of the Secret in the core's own namespace, and only webhooks whose Service is in that namespace get the
+// authority: of two cores in one cluster each has its own. With the value namespace/name the Service may be anywhere.
+// Without the annotation an object is left alone: its authority comes from elsewhere, for example from cert-manager.
+const Annotation = "webhooks.millwright.dev/trust-from"
+
+// fieldOwner owns the authority in the objects, so that another apply of the manifests does not remove it.
 const fieldOwner = client.FieldOwner("millwright-core-certificates")
+
+// configurationKinds are the kinds of webhook configurations.
+var configurationKinds = []schema.GroupVersionKind{
+	admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+	admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+}
+
+// target is an object by which API servers find the webhooks.
+type target struct {
+	// object is the metadata of a CRD, which is large, or a whole configuration.
+	object client.Object
+	// namespace is where the Service of the object must be; anywhere if empty.
+	namespace string
+}
 
 // operation is one operation of a JSON patch.
 type operation struct {
@@ -28,82 +52,103 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// publisher writes trusted authorities into targets. It needs no cache.
-type publisher struct {
-	client client.Client
-	live   client.Reader
+func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
 }
 
-// publish writes the trusted authorities into all targets, and reports whether one of them had others.
-func (p publisher) publish(ctx context.Context, targets []target, trusted []byte) (bool, error) {
-	changed := false
+// marks reports whether the value of the annotation names the Secret, and in which namespace the Service must be.
+func (s *Settings) marks(value string) (marked bool, namespace string) {
+	switch value {
+	case s.Secret.String():
+		return true, ""
+	case s.Secret.Name:
+		return true, s.Secret.Namespace
+	}
+	return false, ""
+}
+
+// targets reads the objects that are installed and marked.
+func (r *Reconciler) targets(ctx context.Context) ([]target, error) {
+	var objects []client.Object
+	for _, kind := range configurationKinds {
+		configuration := &unstructured.Unstructured{}
+		configuration.SetGroupVersionKind(kind)
+		configuration.SetName(r.settings.Configuration)
+		objects = append(objects, configuration)
+	}
+	for _, name := range r.settings.CRDs {
+		crd := metadata(version.CRDKind)
+		crd.Name = name
+		objects = append(objects, crd)
+	}
+	var found []target
+	for _, object := range objects {
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, errors.Wrapf(err, "reading %s %s", object.GetObjectKind().GroupVersionKind().Kind, object.GetName())
+		}
+		if marked, namespace := r.settings.marks(object.GetAnnotations()[Annotation]); err == nil && marked {
+			found = append(found, target{object, namespace})
+		}
+	}
+	return found, nil
+}
+
+// publish writes the authority into the targets that have another one.
+func (r *Reconciler) publish(ctx context.Context, targets []target, authority []byte) error {
 	for _, t := range targets {
-		operations, err := p.operations(ctx, t, trusted)
+		operations, err := t.operations(authority)
 		if err != nil {
-			return changed, err
+			return err
 		}
 		if len(operations) == 0 {
 			continue
 		}
 		patch, err := json.Marshal(operations)
 		if err != nil {
-			return changed, errors.Wrapf(err, "creating the patch of %s %s", t.kind, t.name)
+			return errors.Wrap(err, "encoding the patch with the CA bundle")
 		}
-		object := metadata(t.kind)
-		object.Name = t.name
-		err = p.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
-		switch {
-		case persist.Gone(err):
-		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err) && !persist.Denied(err):
-			// Marked, but not converted by webhook, or by that of another core: the tests of the patch fail then.
+		kind, name := t.object.GetObjectKind().GroupVersionKind(), t.object.GetName()
+		err = r.client.Patch(ctx, t.object, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+		if kind == version.CRDKind && apierrors.IsInvalid(err) && !persist.Denied(err) {
+			// The tests of the patch have failed: the CRD is marked, but not converted by a webhook, or by that of another core.
 			ctrl.LoggerFrom(ctx).
-				Info("A CRD with the annotation is not converted by a webhook of this core", "crd", t.name, "annotation", Annotation)
-		case err != nil:
-			return changed, errors.Wrapf(err, "publishing the CA bundle in %s %s", t.kind, t.name)
-		case object.Generation != t.generation:
-			changed = true
+				Info("A CRD with the annotation is not converted by a webhook of this core", "crd", name, "annotation", Annotation)
+			continue
+		}
+		if persist.IgnoreGone(err) != nil {
+			return errors.Wrapf(err, "publishing the CA bundle in %s %s", kind.Kind, name)
 		}
 	}
-	return changed, nil
+	return nil
 }
 
-// operations are what is to be patched. A CRD is large, so it is not read: a patch that changes nothing is not
-// written by the API server.
-func (p publisher) operations(ctx context.Context, t target, trusted []byte) ([]operation, error) {
-	switch t.kind {
-	case version.CRDKind.Kind:
-		operations := []operation{{"test", "/spec/conversion/strategy", apiextensionsv1.WebhookConverter}}
-		if t.beside != "" {
-			operations = append(operations, operation{"test", "/spec/conversion/webhook/clientConfig/service/namespace", t.beside})
+// operations returns the patch that writes the authority; for a configuration, only into webhooks that have another one. A CRD is patched
+// blindly: the API server does not write it if nothing changes. Tests keep a patch from hitting another webhook that took the place.
+func (t target) operations(authority []byte) (operations []operation, err error) {
+	configuration, ok := t.object.(*unstructured.Unstructured)
+	if !ok {
+		operations = []operation{{"test", "/spec/conversion/strategy", apiextensionsv1.WebhookConverter}}
+		if t.namespace != "" {
+			operations = append(operations, operation{"test", "/spec/conversion/webhook/clientConfig/service/namespace", t.namespace})
 		}
-		return append(operations, operation{"add", "/spec/conversion/webhook/clientConfig/caBundle", trusted}), nil
-	case "MutatingWebhookConfiguration":
-		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		err := p.live.Get(ctx, client.ObjectKey{Name: t.name}, configuration)
-		var operations []operation
-		for i := range configuration.Webhooks {
-			operations = append(operations, t.of(i, configuration.Webhooks[i].Name, &configuration.Webhooks[i].ClientConfig, trusted)...)
+		return append(operations, operation{"add", "/spec/conversion/webhook/clientConfig/caBundle", authority}), nil
+	}
+	// Both kinds have this in common.
+	content := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(configuration.Object, content); err != nil {
+		return nil, errors.Wrapf(err, "decoding %s %s", configuration.GetKind(), configuration.GetName())
+	}
+	for i := range content.Webhooks {
+		name, config := content.Webhooks[i].Name, &content.Webhooks[i].ClientConfig
+		if bytes.Equal(config.CABundle, authority) || t.namespace != "" && (config.Service == nil || config.Service.Namespace != t.namespace) {
+			continue
 		}
-		return operations, errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s", t.kind, t.name)
-	default:
-		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		err := p.live.Get(ctx, client.ObjectKey{Name: t.name}, configuration)
-		var operations []operation
-		for i := range configuration.Webhooks {
-			operations = append(operations, t.of(i, configuration.Webhooks[i].Name, &configuration.Webhooks[i].ClientConfig, trusted)...)
-		}
-		return operations, errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s", t.kind, t.name)
+		operations = append(operations,
+			operation{"test", fmt.Sprintf("/webhooks/%d/name", i), name},
+			operation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), authority})
 	}
-}
-
-// of are the operations for one webhook of a configuration, none if it has the authorities, or is another core's. The test
-// keeps the patch from hitting another webhook that took its place meanwhile.
-func (t *target) of(i int, name string, config *admissionregistrationv1.WebhookClientConfig, trusted []byte) []operation {
-	if bytes.Equal(config.CABundle, trusted) || t.beside != "" && (config.Service == nil || config.Service.Namespace != t.beside) {
-		return nil
-	}
-	return []operation{
-		{"test", fmt.Sprintf("/webhooks/%d/name", i), name},
-		{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), trusted},
-	}
+	return operations, nil
 }

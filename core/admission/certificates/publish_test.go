@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -10,6 +9,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -18,30 +19,15 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// stored is an API server with one configuration.
-type stored struct {
-	client.Reader
-	webhooks []admissionregistrationv1.ValidatingWebhook
-}
-
-func (s stored) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	configuration, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
-	if !ok {
-		return fmt.Errorf("%T was not expected", object)
-	}
-	configuration.Webhooks = s.webhooks
-	return nil
-}
-
-// TestWhoseWebhooks: by a name alone the core publishes in what leads to its own namespace, wherever it is installed; two cores with one
-// configuration between them would else overwrite each other's authorities for ever.
-func TestWhoseWebhooks(t *testing.T) {
+// TestOperations_ServiceOfOtherNamespace_IsLeftAlone: with a name alone in the annotation, the core publishes only to webhooks in its own
+// namespace, wherever it is installed. Otherwise two cores with one configuration would overwrite each other's authority forever.
+func TestOperations_ServiceOfOtherNamespace_IsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := Settings{Secret: types.NamespacedName{Namespace: "team-a", Name: "certificate"}}
 	for _, c := range []struct {
 		annotation string
 		marked     bool
-		beside     string
+		namespace  string
 	}{
 		{"certificate", true, "team-a"},
 		{"team-a/certificate", true, ""},
@@ -49,22 +35,26 @@ func TestWhoseWebhooks(t *testing.T) {
 		{"other", false, ""},
 		{"", false, ""},
 	} {
-		marked, beside := s.marks(c.annotation)
+		marked, namespace := s.marks(c.annotation)
 		g.Expect(marked).To(Equal(c.marked), "%q", c.annotation)
-		g.Expect(beside).To(Equal(c.beside), "%q", c.annotation)
+		g.Expect(namespace).To(Equal(c.namespace), "%q", c.annotation)
 	}
 
 	in := func(namespace string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "core"}}
 	}
 	url := "https://localhost"
-	p := publisher{live: stored{webhooks: []admissionregistrationv1.ValidatingWebhook{
-		{Name: "own", ClientConfig: in("team-a")},
-		{Name: "another core's", ClientConfig: in("team-b")},
-		{Name: "by URL", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url}},
-	}}}
-	written := func(beside string) (names []any) {
-		operations, err := p.operations(t.Context(), target{kind: "ValidatingWebhookConfiguration", beside: beside}, []byte("authority"))
+	configuration, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&admissionregistrationv1.ValidatingWebhookConfiguration{
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "own", ClientConfig: in("team-a")},
+			{Name: "another core's", ClientConfig: in("team-b")},
+			{Name: "by URL", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url}},
+			{Name: "up to date", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: []byte("authority")}},
+		},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	written := func(namespace string) (names []any) {
+		operations, err := target{&unstructured.Unstructured{Object: configuration}, namespace}.operations([]byte("authority"))
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, o := range operations {
 			if o.Op == "test" {
@@ -76,14 +66,14 @@ func TestWhoseWebhooks(t *testing.T) {
 	g.Expect(written("team-a")).To(Equal([]any{"own"}))
 	g.Expect(written("")).To(Equal([]any{"own", "another core's", "by URL"}))
 
-	ofCRD, err := p.operations(t.Context(), target{kind: version.CRDKind.Kind, beside: "team-a"}, []byte("authority"))
+	ofCRD, err := target{metadata(version.CRDKind), "team-a"}.operations([]byte("authority"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ofCRD).To(ContainElement(operation{"test", "/spec/conversion/webhook/clientConfig/service/namespace", "team-a"}))
 }
 
-// TestAPublicationThatIsNotWritten: a CRD that is gone, or that no webhook of this core converts, needs none; what a webhook denies is
-// missing there, whatever code it gives.
-func TestAPublicationThatIsNotWritten(t *testing.T) {
+// TestPublish_CRDNotWritten: a CRD that is gone, or that no webhook of this core converts, needs no authority. A denial by a webhook is an
+// error, whatever code it gives.
+func TestPublish_CRDNotWritten(t *testing.T) {
 	const denied = `admission webhook "x.example.com" denied the request: no`
 	answer := func(code int32, reason metav1.StatusReason, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
@@ -104,7 +94,7 @@ func TestAPublicationThatIsNotWritten(t *testing.T) {
 					return test.answer
 				},
 			})
-			_, err := publisher{client: server}.publish(t.Context(), []target{{kind: version.CRDKind.Kind, name: "x"}}, []byte("authority"))
+			err := (&Reconciler{client: server}).publish(t.Context(), []target{{object: metadata(version.CRDKind)}}, []byte("authority"))
 			if !test.failed {
 				g.Expect(err).NotTo(HaveOccurred())
 				return

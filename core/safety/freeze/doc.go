@@ -1,4 +1,4 @@
-// Package freeze decides when nothing may be concluded about Machines, and so nothing replaced: while an API server does not answer,
-// for a while after it does again, after a jump of the clock, after a time in which no core was at work, and when the management
-// cluster looks as if it was restored from a backup. Deletions that have begun continue, and so do creations. See README.md.
+// Package freeze decides in which Clusters no Machine may be replaced: those whose target API server does not answer, or has answered
+// again only a moment ago. What the core knows of their Nodes is old. Deletions that have begun continue, and so do creations.
+// See README.md.
 package freeze

@@ -13,10 +13,7 @@ var frozenDesc = prometheus.NewDesc("millwright_clusters_frozen",
 	"Clusters in which no Machine is replaced now, by the reason of their condition RemediationAllowed.", []string{"reason"}, nil)
 
 // reasons are all that the metric can have, so that one that has ended is 0 and not absent.
-var reasons = []string{
-	ControlAPIServerUnreachableReason, TargetAPIServerUnreachableReason, RecoveringReason, ClockJumpedReason, CoreWasAwayReason,
-	RestoreSuspectedReason,
-}
+var reasons = []string{TargetAPIServerUnreachableReason, RecoveringReason}
 
 // collected has the Freezer of this process. There is one but in tests.
 var collected = &collector{}
@@ -65,8 +62,8 @@ func (f *Freezer) counts() map[string]int {
 	defer f.mutex.Unlock()
 	now := f.clock.Now()
 	counts := map[string]int{}
-	for _, of := range f.clusters {
-		if state := f.stateOf(of, now); of.counted && state.Active() {
+	for _, known := range f.clusters {
+		if state := decide(known.history, now, f.options); known.counted && state.Active() {
 			counts[state.Reason]++
 		}
 	}

@@ -10,20 +10,17 @@ import (
 type State struct {
 	// Reason is one of those in conditions.go; "" when nothing is frozen.
 	Reason string
-	// Message reports what is the matter and, where a user must act, what to do.
+	// Message reports the cause.
 	Message string
 	// Since is when it began.
 	Since time.Time
-	// Until is when it ends by itself, or becomes one that is known; zero while that depends on something else. Not every end has an
-	// event: a caller that waits looks again then.
+	// Until is when it ends by itself, or changes; zero while that depends on the API server. Not every end has an event: a caller that
+	// waits asks again then.
 	Until time.Time
-	// Routine means that each start of this core begins so, since it competes for no lease and so never knows of the time before: then it
-	// is not worth a condition, which each restart would write to each Cluster.
-	Routine bool
-	// Unread means that it is not known yet what the previous core has reported of the Cluster, or whether the API server of the target
-	// cluster had answered before this process began. A condition stays as it is until then.
-	Unread bool
-	// Next is, while nothing is frozen, when that changes unless an API server answers before; zero if that cannot be foreseen.
+	// Starting means that the API server has not answered this core yet, and the timeout is not over. A condition keeps its value: each
+	// restart would change it otherwise.
+	Starting bool
+	// Next is, while nothing is frozen, when that changes unless the API server answers before; zero if it answers.
 	Next time.Time
 }
 
@@ -35,10 +32,9 @@ type Source interface {
 	// Frozen returns the state of a Cluster now. It never blocks.
 	Frozen(cluster client.ObjectKey) State
 	// NotBefore returns the moment before which nothing is judged by what a Node reports, or fails to report: the end of the latest
-	// grace. It may be past, and is zero if there was none; while something is frozen without an end it is far in the future.
+	// grace. It may be past, and is zero if there was none; while the API server does not answer it is far in the future.
 	NotBefore(cluster client.ObjectKey) time.Time
-	// OnChange has f called when the state of a Cluster begins or ends other than by the time that State announced; with a key without
-	// a name when it concerns all Clusters. f must not block.
+	// OnChange has f called when the state of a Cluster begins or ends other than by the time that State announced. f must not block.
 	OnChange(f func(cluster client.ObjectKey))
 }
 

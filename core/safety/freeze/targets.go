@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shared "millwright.dev/contracts/remote"
@@ -21,8 +20,8 @@ func (c Connected) OnConnectivity(f func(cluster client.ObjectKey)) {
 	c.OnUnanswered(f)
 }
 
-// Unanswered returns since when a target cluster has not answered: probes, or requests although it answers probes. It is not waited for
-// that the connection counts as lost.
+// Unanswered returns since when a target cluster has not answered probes, or requests although it answers probes. It does not wait until
+// the connection counts as lost.
 func (c Connected) Unanswered(cluster client.ObjectKey) (time.Time, string) {
 	connection, err := c.Get(cluster)
 	var not *shared.NotConnectedError
@@ -37,13 +36,4 @@ func (c Connected) Unanswered(cluster client.ObjectKey) (time.Time, string) {
 		return trouble, what
 	}
 	return since, why
-}
-
-// Nodes returns the Nodes of a target cluster.
-func (c Connected) Nodes(cluster client.ObjectKey) ([]*corev1.Node, bool) {
-	connection, err := c.Get(cluster)
-	if err != nil {
-		return nil, false
-	}
-	return connection.Nodes(), true
 }

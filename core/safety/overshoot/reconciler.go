@@ -45,8 +45,6 @@ type Reconciler struct {
 	ofSets bool
 	memory memory
 	shown  shown
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile compares the number of Machines of one object with what can be meant:
@@ -56,7 +54,7 @@ type Reconciler struct {
 //  3. when that says that the limit is reached, and a while after Machines have come in any case, count by the API server
 //  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and obey it
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return r.conflicts.Result(request, r.reconcile(ctx, request.NamespacedName))
+	return r.reconcile(ctx, request.NamespacedName).Result()
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) outcome.Outcome {

@@ -31,11 +31,6 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 		return driver.Failed[[]string](len(handles), err)
 	}
 	r.deleteUnattached(ctx, left)
-	for i, h := range handles {
-		if h.Stored && left.answers[i].Err == nil {
-			left.answers[i].Err = r.removeSecrets(ctx, h)
-		}
-	}
 	return left.answers
 }
 

@@ -42,8 +42,6 @@ type region struct {
 	groups   *lookup[[]string]
 	// models are what it offers, by instance type.
 	models *lookup[model]
-	// secretsDenied is when secrets could not be listed for lack of permission, in nanoseconds since 1970; 0 if that was not so.
-	secretsDenied atomic.Int64
 }
 
 // New returns a Driver.
@@ -62,10 +60,9 @@ func (d *Driver) Scope(m *infrav1.AWSMachine) driver.Scope {
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html.
 func Traits() driver.Traits {
 	return driver.Traits{
-		UserDataLimit:       16 * 1024,
-		StoredUserDataLimit: maxParts * partSize,
-		CleanRefusals:       true, // RunInstances makes everything or nothing.
-		BatchSize:           100,
+		UserDataLimit: 16 * 1024,
+		CleanRefusals: true, // RunInstances makes everything or nothing.
+		BatchSize:     100,
 		Rates: map[driver.CallKind]driver.Rate{
 			// EC2 has room for 5 at once. One less: calls do not arrive as evenly as they begin, and a single one that is
 			// throttled halves the rate for minutes.
@@ -74,9 +71,6 @@ func Traits() driver.Traits {
 			driver.CallRead:   {PerSecond: 20, Burst: 100},
 			driver.CallList:   {PerSecond: 10, Burst: 50},
 			driver.CallModify: {PerSecond: 5, Burst: 50},
-			// Each of an object is a few calls; Secrets Manager grants 50 of each a second, see
-			// https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_limits.html.
-			driver.CallStore: {PerSecond: 10, Burst: 20},
 		},
 	}
 }

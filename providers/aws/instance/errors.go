@@ -15,7 +15,7 @@ import (
 )
 
 // classes holds the codes of errors by class. Source: "Error codes for the Amazon EC2 API" in the EC2 developer guide, and the errors of
-// the actions in the API references of Systems Manager and Secrets Manager. A code that ends in * matches all with that prefix.
+// the actions in the API reference of Systems Manager. A code that ends in * matches all with that prefix.
 var classes = []struct {
 	class driver.Class
 	codes []string
@@ -43,7 +43,7 @@ var classes = []struct {
 		"Blocked", "PendingVerification", "OptInRequired", "AccessDenied*", "SignatureDoesNotMatch",
 		"IncompleteSignature", "MissingAuthenticationToken", "RequestExpired", "InvalidAccessKeyId",
 	}},
-	{driver.ClassNotFound, []string{codeNoSecret, "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed",
+	{driver.ClassNotFound, []string{"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed",
 		// A launch with the token of an instance that has ended.
 		"IdempotentInstanceTerminated",
 	}},
@@ -54,7 +54,6 @@ var classes = []struct {
 		"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState",
 		"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState",
 		"InvalidHostID.NotFound", "InvalidNetworkInterfaceID.NotFound",
-		"EncryptionFailure", // Secrets Manager cannot use the KMS key.
 	}},
 	{driver.ClassTerminal, []string{
 		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*", "InvalidGroupId.*",

@@ -8,8 +8,12 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 )
 
-// resolveSSM is before the name of a parameter where launch templates and the command line take an image or a parameter.
-const resolveSSM = "resolve:ssm:"
+// resolvePrefix and ssmPrefix are before the name of a parameter where launch templates and the command line take an image. kOps writes the
+// second alone.
+const (
+	resolvePrefix = "resolve:"
+	ssmPrefix     = "ssm:"
+)
 
 // placementGroupID is the form of the ID of a placement group.
 var placementGroupID = regexp.MustCompile(`^pg-[0-9a-f]{17}$`)
@@ -50,11 +54,11 @@ func normalized(m *infrav1.AWSMachine) *infrav1.AWSMachine {
 }
 
 func normalizeImage(ref *infrav1.AMIReference) {
-	if name, ok := strings.CutPrefix(ref.ID, resolveSSM); ok {
-		ref.ID, ref.SSMParameter = "", name
+	if strings.HasPrefix(strings.TrimPrefix(ref.ID, resolvePrefix), ssmPrefix) {
+		ref.ID, ref.SSMParameter = "", ref.ID
 	}
 	ref.ID = idOf(ref.ID)
-	ref.SSMParameter = strings.TrimPrefix(ref.SSMParameter, resolveSSM)
+	ref.SSMParameter = strings.TrimPrefix(strings.TrimPrefix(ref.SSMParameter, resolvePrefix), ssmPrefix)
 	for i, owner := range ref.Owners {
 		if owner != "" && owner[0] >= '0' && owner[0] <= '9' { // The console prints account IDs in groups of four digits.
 			ref.Owners[i] = strings.ReplaceAll(owner, "-", "")

@@ -49,6 +49,7 @@ func TestNormalized_ARNs_BecomeIDs(t *testing.T) {
 func TestNormalizeImage_ResolveSSM_IsAParameter(t *testing.T) {
 	for id, want := range map[string]string{
 		"resolve:ssm:/aws/service/x/image_id":                               "/aws/service/x/image_id",
+		"ssm:/aws/service/x/image_id":                                       "/aws/service/x/image_id",
 		"resolve:ssm:golden:stable":                                         "golden:stable",
 		"resolve:ssm:arn:aws:ssm:us-east-1:123456789012:parameter/golden:3": "arn:aws:ssm:us-east-1:123456789012:parameter/golden:3",
 	} {

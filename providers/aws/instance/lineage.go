@@ -50,7 +50,7 @@ func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []drive
 	return errs
 }
 
-// ListLeftovers returns the volumes and network interfaces that carry a mark and are attached to nothing, and the secrets that carry one.
+// ListLeftovers returns the volumes and network interfaces that carry a mark and are attached to nothing.
 func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]driver.Leftover, error) {
 	r, err := d.in(ctx, scope)
 	if err != nil {
@@ -64,5 +64,5 @@ func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]drive
 	if err := r.networkInterfaces(ctx, filters, left); err != nil {
 		return left.leftovers, err
 	}
-	return append(left.leftovers, r.leftSecrets(ctx)...), nil
+	return left.leftovers, nil
 }

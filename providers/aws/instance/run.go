@@ -80,7 +80,7 @@ func runInput(launch driver.Launch[*infrav1.AWSMachine], img image, net network)
 		BlockDeviceMappings: blockDevices(spec, img.rootDevice),
 		MetadataOptions:     metadataOptions(spec.Metadata),
 		TagSpecifications:   tagSpecifications(ownershipTags(launch), spec.Spot != nil),
-		UserData:            aws.String(base64.StdEncoding.EncodeToString(userData(launch))),
+		UserData:            aws.String(base64.StdEncoding.EncodeToString(launch.UserData)),
 		// A machine that shuts itself down is terminated, not stopped: nothing starts it again.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		DisableApiTermination:             spec.TerminationProtection,

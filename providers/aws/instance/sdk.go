@@ -9,15 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/pkg/errors"
 
 	"millwright.dev/providers/aws/apicalls"
 )
 
-// API are the calls that the Driver makes: of EC2, as *ec2.Client has them, GetParameter of Systems Manager, and those of
-// Secrets Manager.
+// API are the calls that the Driver makes: of EC2, as *ec2.Client has them, and GetParameter of Systems Manager.
 type API interface {
 	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
 	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
@@ -49,34 +47,13 @@ type API interface {
 		...func(*ec2.Options),
 	) (*ec2.ModifyNetworkInterfaceAttributeOutput, error)
 	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
-	SecretsAPI
-}
-
-// SecretsAPI are the calls of Secrets Manager, as *secretsmanager.Client has them. None reads a value.
-type SecretsAPI interface {
-	CreateSecret(
-		context.Context, *secretsmanager.CreateSecretInput, ...func(*secretsmanager.Options),
-	) (*secretsmanager.CreateSecretOutput, error)
-	PutSecretValue(
-		context.Context, *secretsmanager.PutSecretValueInput, ...func(*secretsmanager.Options),
-	) (*secretsmanager.PutSecretValueOutput, error)
-	DescribeSecret(
-		context.Context, *secretsmanager.DescribeSecretInput, ...func(*secretsmanager.Options),
-	) (*secretsmanager.DescribeSecretOutput, error)
-	DeleteSecret(
-		context.Context, *secretsmanager.DeleteSecretInput, ...func(*secretsmanager.Options),
-	) (*secretsmanager.DeleteSecretOutput, error)
-	ListSecrets(
-		context.Context, *secretsmanager.ListSecretsInput, ...func(*secretsmanager.Options),
-	) (*secretsmanager.ListSecretsOutput, error)
 }
 
 // Clients makes the client of a region. It is called once for each region.
 type Clients func(ctx context.Context, region string) (API, error)
 
 // DefaultClients makes clients by the SDK's default chain: environment, shared files, web identity,
-// the pod's or the instance's role. AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL_SSM and
-// AWS_ENDPOINT_URL_SECRETS_MANAGER are honoured.
+// the pod's or the instance's role. AWS_ENDPOINT_URL_EC2 and AWS_ENDPOINT_URL_SSM are honoured.
 func DefaultClients(ctx context.Context, region string) (API, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
@@ -90,13 +67,12 @@ func DefaultClients(ctx context.Context, region string) (API, error) {
 func NewClient(cfg aws.Config) API {
 	cfg.Credentials = recognizable(cfg.Credentials)
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), apicalls.Measured(classify), connecting)
-	return &services{Client: ec2.NewFromConfig(cfg), SecretsAPI: secretsmanager.NewFromConfig(cfg), parameters: ssm.NewFromConfig(cfg)}
+	return &services{Client: ec2.NewFromConfig(cfg), parameters: ssm.NewFromConfig(cfg)}
 }
 
 // services has the calls of all services, of one region.
 type services struct {
 	*ec2.Client
-	SecretsAPI
 	parameters *ssm.Client
 }
 

@@ -16,7 +16,7 @@ import (
 func canonical(spec *infrav1.AzureMachineSpec) *infrav1.AzureMachineSpec {
 	s := spec.DeepCopy()
 	s.SubscriptionID, s.Location = subscriptionOf(s.SubscriptionID), locationOf(s.Location)
-	s.Zones = each(s.Zones, zoneOf)
+	s.ResourceGroup, s.Zones = groupName(s.ResourceGroup), each(s.Zones, zoneOf)
 	s.VMSize, s.FallbackVMSizes = sizeName(s.VMSize), each(s.FallbackVMSizes, sizeName)
 	s.UserAssignedIdentities = each(s.UserAssignedIdentities, resourceID)
 	ids := []*string{&s.SubnetID, &s.NetworkSecurityGroupID, &s.CapacityReservationGroupID}
@@ -54,6 +54,9 @@ func each(list []string, f func(string) string) []string {
 // subscriptionOf reads a GUID, also in the form of a resource ID.
 func subscriptionOf(id string) string { return strings.ToLower(nameOf(strings.Trim(id, "/"))) }
 
+// groupName reads the name of a resource group, also in its resource ID.
+func groupName(group string) string { return nameOf(strings.Trim(group, "/")) }
+
 // locationOf reads the name of a region: westeurope, West Europe or (Europe) West Europe.
 func locationOf(location string) string {
 	if _, after, found := strings.Cut(location, ")"); found {
@@ -72,8 +75,10 @@ var (
 	sizeVersion = regexp.MustCompile(`^[Vv][0-9]{1,2}$`)
 )
 
-// sizeName writes a size as Azure does: Standard_NC4as_T4_v3, for standard_nc4as_t4_v3, Standard NC4as T4 v3 and NC4as_T4_v3.
+// sizeName writes a size as Azure does: Standard_NC4as_T4_v3, for standard_nc4as_t4_v3, NC4as_T4_v3 and, as the portal has it,
+// Standard NC4as T4 v3 (4 vcpus, 28 GiB memory).
 func sizeName(name string) string {
+	name, _, _ = strings.Cut(name, " (")
 	parts := strings.Split(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), "_")
 	if sizeFamily.MatchString(parts[0]) {
 		parts = append([]string{"Standard"}, parts...)

@@ -11,8 +11,8 @@ import (
 const aSubscription = "/subscriptions/00000000-0000-0000-0000-000000000001"
 
 // TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem for each kind of identifier: terraform-azurerm #10296, CAPZ #2533 and
-// aad-pod-identity #269
-// report IDs in other cases.
+// aad-pod-identity #269 report IDs in
+// other cases.
 func TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem(t *testing.T) {
 	subnet := aSubscription + "/resourceGroups/Net/providers/Microsoft.Network/virtualNetworks/nodes/subnets/Subnets"
 	identity := aSubscription + "/resourceGroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelet"
@@ -34,12 +34,16 @@ func TestCanonical_Terraform10296_IdentifiersAsToolsPrintThem(t *testing.T) {
 			aSubscription + "/resourcegroups/RG/providers/MICROSOFT.COMPUTE/Galleries/g/Images/Images/Versions/1.0.0/",
 		}},
 		{locationOf, "westeurope", []string{"westeurope", "West Europe", "WestEurope", "WEST EUROPE", "(Europe) West Europe"}},
+		{groupName, "Nodes-1", []string{
+			"Nodes-1", aSubscription + "/resourceGroups/Nodes-1", aSubscription + "/resourcegroups/Nodes-1/",
+			"/SUBSCRIPTIONS/00000000-0000-0000-0000-000000000001/RESOURCEGROUPS/Nodes-1",
+		}},
 		{zoneOf, "1", []string{"1", "westeurope-1", "WestEurope-1"}},
 		{subscriptionOf, "abcdef00-0000-0000-0000-00000000000a", []string{
 			"ABCDEF00-0000-0000-0000-00000000000A", "/subscriptions/ABCDEF00-0000-0000-0000-00000000000a/",
 		}},
 		{sizeName, "Standard_D4s_v5", []string{"standard_d4s_v5", "STANDARD_D4S_V5", "Standard D4s v5", "D4s_v5", "Standard_D4s_v5"}},
-		{sizeName, "Standard_NC4as_T4_v3", []string{"standard_nc4as_t4_v3", "NC4as T4 v3"}},
+		{sizeName, "Standard_NC4as_T4_v3", []string{"standard_nc4as_t4_v3", "NC4as T4 v3", "Standard NC4as T4 v3 (4 vcpus, 28 GiB memory)"}},
 		{sizeName, "Standard_E8-2s_v5", []string{"standard_e8-2s_v5"}},
 		{sizeName, "Standard_NV36ads_A10_v5", []string{"standard_nv36ads_a10_v5"}},
 		{sizeName, "Standard_NV4ads_V710_v5", []string{"standard_nv4ads_v710_v5"}},

@@ -91,7 +91,7 @@ func (d *Driver) Scope(m *infrav1.AzureMachine) driver.Scope {
 
 // locationOfScope is the subscription and the resource group.
 func locationOfScope(spec *infrav1.AzureMachineSpec) string {
-	return subscriptionOf(spec.SubscriptionID) + "/" + strings.ToLower(spec.ResourceGroup)
+	return subscriptionOf(spec.SubscriptionID) + "/" + strings.ToLower(groupName(spec.ResourceGroup))
 }
 
 // providerID is the form that the Azure cloud-controller-manager gives to Nodes: the resource group is in lower case.

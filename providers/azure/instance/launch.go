@@ -43,12 +43,12 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.AzureMa
 	return found, nil
 }
 
-// noMaxPrice is how az and Azure write that there is no limit.
+// noMaxPrice is how Azure writes that there is no limit; az prints -1.0.
 const noMaxPrice = "-1"
 
 // termsOf is the most that the spec pays for a Spot machine.
 func termsOf(spec *infrav1.AzureMachineSpec) string {
-	if spec.Spot == nil || spec.Spot.MaxPrice == "" || spec.Spot.MaxPrice == noMaxPrice {
+	if spec.Spot == nil || spec.Spot.MaxPrice == "" || strings.HasPrefix(spec.Spot.MaxPrice, noMaxPrice) {
 		return ""
 	}
 	return "for " + spec.Spot.MaxPrice + " USD an hour at most"

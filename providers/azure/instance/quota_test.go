@@ -65,7 +65,7 @@ func TestCreate_QuotaInOtherWords_IsOfClassQuota(t *testing.T) {
 
 // TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy: a repetition changes nothing, and the message says what does.
 // Reports: image-builder
-// #1875, FederalAVD #20, azure-cli #31234, azure-cli #27975, bosh-azure-cpi-release #674, terraform #7389.
+// #1875, FederalAVD #20, azure-cli #31234, azure-cli #27975, bosh-azure-cpi-release #674, terraform #7389, skyplane #755.
 func TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy(t *testing.T) {
 	for words, change := range map[string]func(*infrav1.AzureMachineSpec){
 		"node-scsi/versions/1.36.3 does not list the disk controller": func(s *infrav1.AzureMachineSpec) {
@@ -77,6 +77,13 @@ func TestCreate_AzureCLI24127_SpecThatNeverFits_IsTerminalWithRemedy(t *testing.
 		"does not have the controller of diskControllerType": func(s *infrav1.AzureMachineSpec) { s.DiskControllerType = "NVMe" },
 		"register it with az feature register": func(s *infrav1.AzureMachineSpec) {
 			s.SecurityProfile = &infrav1.SecurityProfile{Type: "Standard"}
+		},
+		"runs confidential machines alone": func(s *infrav1.AzureMachineSpec) { s.VMSize = "Standard_DC2as_v5" },
+		"does not support securityProfile.type ConfidentialVM": func(s *infrav1.AzureMachineSpec) {
+			s.SecurityProfile = &infrav1.SecurityProfile{Type: "ConfidentialVM", VTPM: ptr(true)}
+		},
+		"does not have the security type ConfidentialVM: choose an image": func(s *infrav1.AzureMachineSpec) {
+			s.VMSize, s.SecurityProfile = "Standard_EC4as_v5", &infrav1.SecurityProfile{Type: "ConfidentialVM", VTPM: ptr(true)}
 		},
 		"image or a size of the other architecture": func(s *infrav1.AzureMachineSpec) { s.VMSize = "Standard_D2pds_v5" },
 		"maximum number of data disks allowed": func(s *infrav1.AzureMachineSpec) {

@@ -26,9 +26,32 @@ var remedies = []struct {
 		return "The type Standard needs the feature UseStandardSecurityType: register it with " +
 			"az feature register --namespace Microsoft.Compute --name UseStandardSecurityType"
 	}},
+	{regexp.MustCompile(`(?i)not supported for creation of VMs.* with '<NULL>' security type`), func(*infrav1.AzureMachineSpec) string {
+		return "The size runs confidential machines alone: set securityProfile.type to ConfidentialVM and securityProfile.vTPM to true and " +
+			"choose an image for confidential machines, or choose another size"
+	}},
+	{regexp.MustCompile(`(?i)not supported for creation of VMs.* security type`), func(s *infrav1.AzureMachineSpec) string {
+		return fmt.Sprintf("The size does not support securityProfile.type %s: choose another size, or another type", typeOf(s))
+	}},
+	{regexp.MustCompile(`(?i)(use of \w+ setting|SecurityType '\w+') is not supported (for the provided|by given) image`),
+		func(s *infrav1.AzureMachineSpec) string {
+			return fmt.Sprintf("The definition of the image %s does not have the security type %s: choose an image whose definition has it, "+
+				"such as Canonical:ubuntu-24_04-lts:cvm:latest for ConfidentialVM, or another securityProfile.type", nameOfImage(&s.Image), typeOf(s))
+		}},
+	{regexp.MustCompile(`(?i)gallery image only supports creation of VMs`), func(s *infrav1.AzureMachineSpec) string {
+		return "Set securityProfile.type to the security type that the message names, and securityProfile.vTPM to true"
+	}},
 	{regexp.MustCompile(`(?i)CPU Architecture`), func(s *infrav1.AzureMachineSpec) string {
 		return fmt.Sprintf("The image is %s: choose an image or a size of the other architecture", nameOfImage(&s.Image))
 	}},
+}
+
+// typeOf is the security type of the spec.
+func typeOf(s *infrav1.AzureMachineSpec) string {
+	if s.SecurityProfile == nil {
+		return "none"
+	}
+	return cmp.Or(s.SecurityProfile.Type, "none")
 }
 
 // withRemedy adds to the error of a launch what to do about it, if its message does not say that.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -217,21 +218,27 @@ func (r *Reconciler[M]) handOver(_ context.Context, s *scope[M]) outcome.Outcome
 	return outcome.WaitFor(wait)
 }
 
-// release removes the finalizer, once nothing is stored for the object any more.
+// release removes the finalizer.
 func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcome {
-	if out := r.endStored(ctx, s); !out.Finished() {
-		return out
-	}
 	if err := s.RemoveFinalizer(ctx, Finalizer); err != nil {
-		return outcome.FromError(err)
+		return r.notReleased(s, err)
 	}
 	if s.handle.ProviderID != "" {
 		s.events.Normal(terminatedEvent, "Terminate", "Instance %s is gone, and so is everything that carries its mark", s.handle.ProviderID)
 	}
 	r.reached(s, stateReleased)
-	r.released(s)
 	r.forget(s.Key())
 	return outcome.Wait()
+}
+
+// notReleased backs off if the API server refuses to remove the finalizer. Otherwise the cloud is asked again each time what is left.
+func (r *Reconciler[M]) notReleased(s *scope[M], err error) outcome.Outcome {
+	refusal := persist.Refusal(err)
+	if refusal == "" {
+		return outcome.FromError(err)
+	}
+	s.observed.state = explainRefusal(refusal)
+	return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 }
 
 // observedWhileEnding returns the instance for the status, if more is known of it than its state.

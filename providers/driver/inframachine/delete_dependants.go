@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -16,10 +17,15 @@ import (
 func (r *Reconciler[M]) awaitDependants(_ context.Context, s *scope[M]) outcome.Outcome {
 	s.observed.state = &explanation{driverv1.WaitingForDependantsReason,
 		"The instance is gone; checking what was launched with it"}
+	if refusal := persist.Refusal(r.backoff.latest(s.Key())); refusal != "" { // Of the removal of the finalizer.
+		s.observed.state = explainRefusal(refusal)
+	}
 	answer, answered := r.cleanups.Take(s.Key(), s.handle)
 	if !answered {
 		if wait, err := r.backoff.remaining(s.Key()); wait > 0 {
-			s.observed.state = explainDependants(err)
+			if persist.Refusal(err) == "" {
+				s.observed.state = explainDependants(err)
+			}
 			return outcome.WaitFor(wait)
 		}
 		return r.awaitAnswer(s, r.cleanups.Ask(s.Key(), s.handle), s.observed.state)

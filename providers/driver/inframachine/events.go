@@ -18,7 +18,7 @@ const (
 	launchFailedEvent = "InstanceLaunchFailed"
 	// runningEvent: the instance has been seen running for the first time.
 	runningEvent = "InstanceRunning"
-	// unmarkedEvent: the record of lineages cannot be read or written, so the instance is launched without one.
+	// unmarkedEvent: the record of the installation cannot be read or written, so the instance is launched without one.
 	unmarkedEvent = "LineageMissing"
 	// scheduledEvent: the cloud has announced to do something with the instance.
 	scheduledEvent = "InstanceEventScheduled"
@@ -28,8 +28,6 @@ const (
 	keptEvent = "MachineKept"
 	// notConfiguredEvent: the cloud refuses something that the spec wants of the instance that runs.
 	notConfiguredEvent = "InstanceNotConfigured"
-	// userDataKeptEvent: user data that is stored and not needed any more cannot be removed.
-	userDataKeptEvent = "UserDataKept"
 	// failedEvent: the machine has failed permanently.
 	failedEvent = "MachineFailed"
 	// secondEvent: another live instance carries the mark of the object.
@@ -38,8 +36,6 @@ const (
 	unreachableEvent = "CloudUnreachable"
 	// abandonedEvent: the object was removed while its instance was launched, and what became of the instance.
 	abandonedEvent = "InstanceAbandoned"
-	// refusedEvent: the API server refuses the status, in which everything else is reported.
-	refusedEvent = "StatusRefused"
 	// identityRefusedEvent: nothing is called in the cloud, since the object may not use the identity that it names.
 	identityRefusedEvent = "IdentityRefused"
 	// heldEvent: the object is being deleted and its Machine is not, so that the instance is not terminated.
@@ -51,12 +47,10 @@ const (
 )
 
 // record records the events of this reconcile, and those of what has changed with the status if it has been written. writeErr is
-// why it could not be: if the API server refuses it, no condition can report that.
+// why it could not be.
 func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
-	switch refusal := persist.Refusal(writeErr); {
-	case refusal != "":
-		s.events.Warning(refusedEvent, "WriteStatus", "%s", refusal)
-	case persist.LostRace(writeErr):
+	switch {
+	case persist.Refusal(writeErr) != "" || persist.LostRace(writeErr):
 		// What has happened has happened, and its own writes have succeeded. Another reconcile reports how things are.
 	case writeErr != nil:
 		return

@@ -28,9 +28,6 @@ func explain(err error) *explanation {
 	if foreign := foreignOf(err); foreign != nil {
 		return &explanation{driverv1.ForeignInstanceReason, foreign.Error()}
 	}
-	if store := storeErrorOf(err); store != nil {
-		return explainStore(store)
-	}
 	if misnamed := misnamedOf(err); misnamed != nil {
 		return &explanation{driverv1.InvalidConfigurationReason, misnamed.Error()}
 	}

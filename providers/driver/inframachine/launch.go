@@ -29,7 +29,7 @@ func (r *Reconciler[M]) launch(ctx context.Context, s *scope[M]) outcome.Outcome
 	}
 	steps := []outcome.Step[*scope[M]]{
 		r.recoverLaunch, r.closeAttempt, r.holdBack, r.followOperation,
-		r.cleanUpEarlier, r.awaitUserData, r.storeUserData, r.takeTurn, r.takeSlot, r.useSlot, r.place, r.persistCall, r.create,
+		r.cleanUpEarlier, r.awaitUserData, r.takeTurn, r.takeSlot, r.useSlot, r.place, r.persistCall, r.create,
 	}
 	for n, step := range steps {
 		steps[n] = unlessLaunched(step)

@@ -18,16 +18,16 @@ import (
 )
 
 // lineage returns the mark of the installation for a launch. Without one the instance is launched all the same, since machines matter
-// more: should its object be removed by force, it is not ended before it has been marked. wait is for how long the record of lineages
-// is still awaited.
+// more: should its object be removed by force, it is not ended before it has been marked. wait is for how long the record of the
+// installation is still awaited.
 func (r *Reconciler[M]) lineage(ctx context.Context, s *scope[M]) (lineage string, wait time.Duration) {
-	if r.reign == nil {
+	if r.marks == nil {
 		return "", 0
 	}
-	if wait := r.reign.Settling(); wait > 0 {
+	if wait := r.marks.Settling(); wait > 0 {
 		return "", min(wait, rereadDelay)
 	}
-	lineage, err := r.reign.Mark(s.cluster.UID, s.Object.GetUID(), s.handle.Scope)
+	lineage, err := r.marks.Mark(s.cluster.UID, s.handle.Scope)
 	if err != nil {
 		orphans.Unmarked(r.Kind)
 		ctrl.LoggerFrom(ctx).Error(err, "The instance is launched without a lineage: it is not collected should the object be removed by force")
@@ -37,16 +37,9 @@ func (r *Reconciler[M]) lineage(ctx context.Context, s *scope[M]) (lineage strin
 	return lineage, 0
 }
 
-// released notes that this process has removed the finalizer of the object.
-func (r *Reconciler[M]) released(s *scope[M]) {
-	if r.reign != nil {
-		r.reign.Released(s.Object.GetUID())
-	}
-}
-
-// collector makes the collector of orphans, and the record from which launches have their lineages.
+// collector makes the collector of orphans, and the store from which launches have their marks.
 func (r *Reconciler[M]) collector() *orphans.Collector {
-	r.reign = orphans.NewReign(r.Client, r.APIReader, r.Clock, r.Options.Orphans.Record)
+	r.marks = orphans.NewStore(r.Client, r.APIReader, r.Clock, r.Options.Orphans.Record)
 	return &orphans.Collector{
 		Kind:            r.Kind,
 		APIReader:       r.APIReader,
@@ -61,7 +54,7 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 		Tracked:         r.inventory.Scopes,
 		VisibilityGrace: r.Options.VisibilityGrace,
 		CallTimeout:     r.Options.CallTimeout,
-		Reign:           r.reign,
+		Store:           r.marks,
 		Options:         r.Options.Orphans,
 	}
 }

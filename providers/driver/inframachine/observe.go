@@ -62,10 +62,9 @@ func (r *Reconciler[M]) ensureFinalizer(ctx context.Context, s *scope[M]) outcom
 }
 
 // holdRecorded adds the finalizer to an object that came with a launch record and without it. From such a record alone there may be an
-// instance, or parts of one, or stored user data, whatever becomes of the launch.
+// instance, or parts of one, whatever becomes of the launch.
 func (r *Reconciler[M]) holdRecorded(ctx context.Context, s *scope[M]) outcome.Outcome {
-	_, recorded := s.Object.GetAnnotations()[LaunchAnnotation]
-	if s.launched.outstanding() || recorded && r.store(s.Object) != nil {
+	if s.launched.outstanding() {
 		return outcome.FromError(s.EnsureFinalizer(ctx, Finalizer))
 	}
 	return outcome.Continue()

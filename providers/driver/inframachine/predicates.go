@@ -71,7 +71,6 @@ func machineChanges() predicate.Predicate {
 		return ptr.Deref(before.Spec.Bootstrap.DataSecretName, "") != ptr.Deref(after.Spec.Bootstrap.DataSecretName, "") ||
 			before.Spec.InfrastructureRef != after.Spec.InfrastructureRef ||
 			before.Spec.FailureDomain != after.Spec.FailureDomain ||
-			before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined() ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			!after.DeletionTimestamp.IsZero() && (before.Spec.ProviderID != after.Spec.ProviderID ||
 				len(before.Status.Addresses) == 0 && len(after.Status.Addresses) > 0 ||

@@ -63,8 +63,8 @@ type Reconciler[M driver.Object] struct {
 	// cloud is the Driver, whose calls are limited.
 	cloud     driver.Driver[M]
 	shortages *shortage.Memory
-	// reign gives out lineages; nil if orphans are not looked for.
-	reign   *orphans.Reign
+	// marks gives out the marks of launches; nil if orphans are not looked for.
+	marks   *orphans.Store
 	backoff *backoff
 	places  *spread.Decisions
 	turns   *bulkhead.Bulkhead[driver.Scope]
@@ -72,15 +72,8 @@ type Reconciler[M driver.Object] struct {
 	terminations *batch.Batcher[termination]
 	cleanups     *batch.Batcher[[]string]
 	operations   *batch.Batcher[driver.Instance]
-	// removals are those of stored user data, apart from all else, as the service that stores it may hang alone.
-	removals       *batch.Batcher[struct{}]
-	removalBackoff *backoff
-	// storing limits how many workers are storing user data.
-	storing *bulkhead.Bulkhead[driver.Scope]
 	// uids are those of the objects that all else is known of.
 	uids noted[types.UID]
-	// stored is the digest of the user data that this process has stored for an object.
-	stored noted[storedData]
 	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
 	followed noted[time.Time]
 	cleaned  noted[int]
@@ -110,8 +103,6 @@ type Reconciler[M driver.Object] struct {
 	// begun is when this process has reconciled its first object.
 	begun begun
 	waker *wake.Waker
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -128,7 +119,7 @@ type Reconciler[M driver.Object] struct {
 //  3. when being deleted: find the instance, wait until its Machine has been drained, terminate it if it carries the object's mark, wait
 //     for it and its dependants, release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe, delete the Machine if the cloud takes the instance back, ask for
-//     what the instance lacks, remove stored user data once the Machine has a Node;
+//     what the instance lacks;
 //  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.New()
@@ -148,16 +139,14 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return outcome.WaitFor(wait).Result()
 	}
 	r.meet(obj)
-	now := subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()}
-	r.backoff.begin(req.NamespacedName, now)
-	r.removalBackoff.begin(req.NamespacedName, now)
+	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
 	s, err := r.newScope(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	defer s.endTurn()
 	out := outcome.InOrder(ctx, s, r.steps(s)...)
-	return r.conflicts.Result(req, out.And(r.afterFailure(s)).And(r.save(ctx, s, out.Err())).And(r.lookAgain(s.Now)))
+	return out.And(r.save(ctx, s, out.Err())).And(r.lookAgain(s.Now)).Result()
 }
 
 // steps are those that the state of the object asks for. They end with the first that is not finished.
@@ -173,13 +162,8 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 	}
 	return []outcome.Step[*scope[M]]{
 		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
-		r.observe, r.checkNotice, r.replaceInterrupted, r.finishRunning,
+		r.observe, r.checkNotice, r.replaceInterrupted, r.finish,
 	}
-}
-
-// finishRunning does what is left once the instance runs. What keeps the one from its end does not keep the other.
-func (r *Reconciler[M]) finishRunning(ctx context.Context, s *scope[M]) outcome.Outcome {
-	return r.finish(ctx, s).And(r.removeUserData(ctx, s))
 }
 
 // save writes the status that follows from what the steps have observed, then records events and metrics. failure is what the
@@ -227,8 +211,6 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.interrupted.forget(key)
 	r.unusable.forget(key)
 	r.unrecorded.forget(key)
-	r.stored.forget(key)
-	r.removalBackoff.end(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)
@@ -239,7 +221,6 @@ func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
 	r.terminations.Forget(key)
 	r.cleanups.Forget(key)
 	r.operations.Forget(key)
-	r.removals.Forget(key)
 }
 
 // withdrawRequests is withdraw for an object that is paused.

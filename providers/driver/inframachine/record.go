@@ -54,8 +54,6 @@ type launchRecord struct {
 	// is certain that the attempt has created no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
-	// UserDataRemoved is true once stored user data was removed and is not needed any more.
-	UserDataRemoved bool `json:"userDataRemoved,omitempty"`
 	// Ended counts the earlier attempts that the cloud had accepted and that failed before an instance ran.
 	Ended int `json:"ended,omitempty"`
 }

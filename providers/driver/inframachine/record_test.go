@@ -189,6 +189,7 @@ func TestRecordsThatLeadElsewhere(t *testing.T) {
 		`{"uid":"u","attempt":1,"operation":"` + strings.Repeat("o", 256) + `"}`:      true,
 		`{"uid":"u","attempt":1,"placement":"p","failed":"Capacity","market":"spot"}`: true,
 		`{"uid":"u","attempt":1,"placement":"p","firstCall":"2026-01-01T00:00:00Z"}`:  true,
+		`{"uid":"u","attempt":1,"userDataRemoved":true}`:                              true, // of an earlier version
 		`{"uid":"*","attempt":1}`:                                                     false,
 	} {
 		obj := &metav1.PartialObjectMetadata{}

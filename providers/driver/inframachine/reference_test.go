@@ -32,5 +32,5 @@ func TestReasonsAreDocumented(t *testing.T) {
 func TestEventsAreDocumented(t *testing.T) {
 	page := doccheck.Read(t, "providers/driver/inframachine/README.md")
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Reason"),
-		doccheck.Constants(t, doccheck.Named("Event"), "providers/driver/inframachine"))
+		doccheck.Constants(t, doccheck.Named("Event"), "providers/driver/inframachine", "contracts/controller/scopes"))
 }

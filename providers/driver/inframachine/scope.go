@@ -91,7 +91,7 @@ type explanation struct {
 // newScope reads what belongs to the object.
 func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) {
 	s := &scope[M]{Base: scopes.NewBase(obj, r.Clock.Now(), scopes.Writer[M, driverv1.MachineStatus]{
-		Client: r.Client, Status: M.CommonStatus,
+		Client: r.Client, Recorder: r.Recorder, Status: M.CommonStatus,
 		// With itself, and with the process before it: one whose cache lags must not report the past again, since nothing would correct it.
 		Shared: true, Versions: &r.written,
 	})}

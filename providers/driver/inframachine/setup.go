@@ -64,7 +64,6 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 	r.traits = r.Driver.Traits().WithDefaults()
 	r.Options = r.Options.withDefaults(r.traits)
 	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff, r.Options.Random), spread.NewDecisions()
-	r.removalBackoff = newBackoff(r.Clock, r.Options.Backoff, r.Options.Random)
 	r.limiter, r.cloud = r.limits()
 	r.shortages = shortage.New(r.Clock, shortage.DefaultTTL)
 	r.turns = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
@@ -84,12 +83,7 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 	r.terminations = batch.New("terminate", r.terminateAll, waker, options)
 	r.cleanups = batch.New("cleanup", r.cleanUpAll, waker, options)
 	r.operations = batch.New("operations", r.lookAt, waker, options)
-	r.removals = batch.New("userdata", r.removeAll, waker, options)
-	r.storing = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
 	runnables := []manager.Runnable{r.inventory, r.terminations, r.cleanups, r.operations}
-	if _, ok := r.Driver.(driver.UserDataStore[M]); ok {
-		runnables = append(runnables, r.removals)
-	}
 	if r.Options.Orphans.On() {
 		runnables = append(runnables, r.collector())
 	}

@@ -30,7 +30,6 @@ func TestACrashAtEveryStep(t *testing.T) {
 		"a launch that fails late and leaves parts of a machine": {&gone, 2, names, 1},
 		"a plain life, tokens":                                   {nil, 1, tokens, 1},
 		"a launch that fails late and leaves a machine, tokens":  {&kept, 2, tokens, 4},
-		"with user data that is stored":                          {nil, 1, (*simWorld).useStore, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +58,6 @@ func TestACrashAtEveryStep(t *testing.T) {
 func crashedLife(at int, when string, fault *cloud.OperationFault, prepare func(*simWorld)) *simWorld {
 	w := newSimWorld(2)
 	w.cloud = newSimCloud(cloud.Delays{Step: time.Second, Start: 5 * time.Second, Delete: 3 * time.Second})
-	w.stored = nil
 	prepare(w)
 	w.CrashAt, w.CrashWhen = at, when
 	w.Chaos.SetOn(false)
@@ -70,9 +68,6 @@ func crashedLife(at int, when string, fault *cloud.OperationFault, prepare func(
 	}
 	w.Start(w.Server())
 	if !w.await("the machine is ready", w.settled) {
-		return w
-	}
-	if w.stored != nil && !w.await("the user data that the Node has read is removed", w.stored.left) {
 		return w
 	}
 	w.Server().Delete(simulation.MachineID(simName))

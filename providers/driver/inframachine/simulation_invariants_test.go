@@ -66,7 +66,6 @@ func (w *simWorld) committed(s *simServer, id simulation.ID, before, after clien
 	}
 	w.checkProviderID(s, was, is)
 	w.checkConditions(was, is)
-	w.joins(is)
 }
 
 // checkProviderID: a recorded provider ID is that of a machine with the mark, and stays while the Machine knows it.

@@ -29,12 +29,11 @@ func scripted(t *testing.T, life func(*WithT, *simWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		w = newSimWorld(2)
 		w.cloud = newSimCloud(cloud.Delays{Step: time.Second, Start: 5 * time.Second, Delete: 3 * time.Second})
-		w.stored = nil
 		w.Chaos.SetOn(false)
 		w.populate()
 		w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a"} })
+		defer w.Finish()
 		life(NewWithT(t), w)
-		w.Finish()
 	})
 	if w.Violation() != "" || t.Failed() {
 		t.Errorf("%s\n%s", w.Violation(), strings.Join(w.History(), "\n"))

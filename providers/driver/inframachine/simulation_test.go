@@ -272,9 +272,6 @@ func (w *simWorld) checkNothingLeft() {
 	if left := w.cloud.Resources(simAccount, mark()); len(left) > 0 && !excused && w.Server().Machine(simName) == nil {
 		w.Violate("the object is gone, and %v is left in the cloud", left)
 	}
-	if w.stored != nil && w.stored.get(simOwner) != "" && !excused && w.Server().Machine(simName) == nil {
-		w.Violate("the object is gone, and its user data is left")
-	}
 }
 
 // locked returns what was seen, as it is at present.

@@ -49,8 +49,6 @@ type simWorld struct {
 	driver func(*instance.Driver) driver.Driver[*examplev1.ExampleMachine]
 	// replicas is what reads may show, in a life in a cloud of tokens and weak reads; nil in others.
 	replicas *simReplicas
-	// stored is what keeps user data, in a life with one; nil in others.
-	stored *simStore
 	// The world's lock guards it.
 	seen simSeen
 }
@@ -70,7 +68,7 @@ func newSimWorld(seed uint64) *simWorld {
 		Cloud: w, Name: callName, Failure: failureOf, Called: w.called, Answered: w.answered,
 		Driver: func(transport http.RoundTripper) driver.Driver[*examplev1.ExampleMachine] {
 			d := instance.New("http://cloud", transport, func(context.Context, driver.Scope) (string, error) { return simToken, nil })
-			return w.over(w.driver(d), transport)
+			return w.driver(d)
 		},
 	})
 	w.Committed = w.committed
@@ -79,9 +77,6 @@ func newSimWorld(seed uint64) *simWorld {
 	w.Chaos.Launch = "Create machines"
 	w.Workers = simulation.One(d, 1, 1, 4)
 	w.Options = inframachine.Options{Concurrency: w.Workers}
-	if w.Random.Draw("store").IntN(4) == 0 {
-		w.useStore()
-	}
 	w.cloud = newSimCloud(cloud.Delays{
 		Step:   simulation.One(d, 100*time.Millisecond, time.Second, 10*time.Second),
 		Start:  simulation.One(d, time.Second, 5*time.Second, 30*time.Second),
@@ -92,9 +87,6 @@ func newSimWorld(seed uint64) *simWorld {
 
 // RoundTrip makes a call in the cloud.
 func (w *simWorld) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.URL.Path, "/userdata/") {
-		return w.stored.RoundTrip(r)
-	}
 	return w.cloud.Transport().RoundTrip(r)
 }
 

@@ -2,7 +2,6 @@ package inframachine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 )
 
 // TestNothingIsKnownOfASuccessor: an object whose finalizer a user removed, and that was created again under its name before that was
-// reconciled, is another one: what the cloud has refused, stored, shown or ended for the first says nothing about it. Nor is anything kept
+// reconciled, is another one: what the cloud has refused, shown or ended for the first says nothing about it. Nor is anything kept
 // of an object that is another manager's now, whose end this one does not see: what that one does is not known here.
 func TestNothingIsKnownOfASuccessor(t *testing.T) {
 	for name, happens := range map[string]func(g *WithT, server client.Client, named func(types.UID) *testMachine){
@@ -55,7 +54,7 @@ func testNothingIsKnown(t *testing.T, happens func(*WithT, client.Client, func(t
 	known := func() map[string]bool {
 		wait, _ := r.backoff.remaining(key)
 		return map[string]bool{
-			"dead": r.dead.get(key) != 0, "refused": len(r.refused.get(key).names) > 0, "stored": r.stored.get(key) != storedData{},
+			"dead": r.dead.get(key) != 0, "refused": len(r.refused.get(key).names) > 0,
 			"late failure": r.lateFailures.get(key).err != nil, "gone": r.gone.get(key) != "", "taken": len(r.taken.get(key)) > 0,
 			"terminated": !r.terminated.get(key).IsZero(), "backoff": wait > 0,
 		}
@@ -71,7 +70,6 @@ func testNothingIsKnown(t *testing.T, happens func(*WithT, client.Client, func(t
 	reconcile()
 	r.dead.set(key, 1)
 	r.refused.set(key, refusedTypes{1, []string{"large"}, 1})
-	r.stored.set(key, storedData{sha256.Sum256([]byte("data")), r.Clock.Now()})
 	r.lateFailures.set(key, lateFailureOf{1, errors.New("why")})
 	r.gone.set(key, "test:///i")
 	r.taken.set(key, []string{"zone-a"})

@@ -54,10 +54,6 @@ func (r *Reconciler[M]) useSlot(ctx context.Context, s *scope[M]) outcome.Outcom
 		return outcome.Continue()
 	}
 	out := r.readUserData(ctx, s)
-	if out.Finished() && !r.isStored(s) {
-		r.stored.forget(s.Key()) // The data were renewed since.
-		out = outcome.WaitFor(rereadDelay)
-	}
 	if !out.Finished() {
 		r.limiter.GiveBack(r.cloud.LimitScope(s.handle.Scope), driver.CallCreate)
 	}
@@ -97,34 +93,13 @@ func (r *Reconciler[M]) readSecret(ctx context.Context, s *scope[M], name string
 			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", name, bootstrapDataKey)}
 		return outcome.WaitFor(secretRetry)
 	}
-	packed, err := r.packFor(s.Object, data, string(secret.Data[bootstrapFormatKey]))
+	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.Object.CommonSpec().UserDataCompression, r.traits.UserDataLimit)
 	if err != nil {
 		s.observed.failure = &explanation{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", name, err)}
 		return outcome.Wait()
 	}
 	s.request.UserData = packed
 	return outcome.Continue()
-}
-
-// packFor returns the data as the cloud is handed it for an object.
-func (r *Reconciler[M]) packFor(obj M, data []byte, format string) ([]byte, error) {
-	if r.store(obj) != nil {
-		return packStored(data, format, r.traits.StoredUserDataLimit)
-	}
-	return pack(data, format, obj.CommonSpec().UserDataCompression, r.traits.UserDataLimit)
-}
-
-// packStored returns the data as it is stored beside the instance: compressed, whatever is in it, since what fetches it unpacks it.
-func packStored(data []byte, format string, limit int) ([]byte, error) {
-	if format == formatIgnition {
-		return nil, errors.New("it is for Ignition, which runs nothing that could fetch it. Set spec.userDataStorage.type to Inline in a new template")
-	}
-	packed, err := compress(data)
-	if err == nil && len(packed) > limit {
-		err = errors.Errorf("it has %d bytes, %d when compressed, and spec.userDataStorage takes at most %d compressed. %s",
-			len(data), len(packed), limit, bootstrapdata.Explain(data))
-	}
-	return packed, err
 }
 
 // isClusterSecret returns whether a Secret has the name of one with credentials of a Cluster. Anyone who may write Machines names any

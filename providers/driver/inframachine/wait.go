@@ -12,17 +12,11 @@ import (
 
 // checkFailure ends the work on a machine that has failed permanently: it is never launched again, and
 // its instance is left alone until the object is deleted.
-func (r *Reconciler[M]) checkFailure(ctx context.Context, s *scope[M]) outcome.Outcome {
+func (r *Reconciler[M]) checkFailure(_ context.Context, s *scope[M]) outcome.Outcome {
 	if !s.Object.CommonStatus().HasFailed() {
 		return outcome.Continue()
 	}
 	r.inventory.Forget(s.Key())
-	if r.isUserDataDue(s) {
-		if out := outcome.InOrder(ctx, s, r.checkIdentity, r.removeUserData); !out.Finished() {
-			return out
-		}
-	}
-	s.reportRemoved()
 	return outcome.Wait()
 }
 

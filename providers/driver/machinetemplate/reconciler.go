@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ type Reconciler[T Object] struct {
 	LimitScope func(template T) string
 	// Identities decides which templates may use the identities that they name; nil if the provider has none.
 	Identities *identity.Guard
+	// Recorder of events; SetupWithManager sets a default.
+	Recorder events.EventRecorder
 	// Clock for the waits between calls that fail.
 	Clock clock.PassiveClock
 	// Kind of T, for example AWSMachineTemplate.
@@ -67,8 +70,6 @@ type Reconciler[T Object] struct {
 	WatchFilter string
 
 	retries retries
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile asks the cloud unless the answer is known, and writes the status if it changed. The annotation
@@ -85,7 +86,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	s := r.newScope(template)
-	return r.conflicts.Result(request, outcome.InOrder(ctx, s, r.checkNeed, r.checkIdentity, r.holdBack, r.askSize, r.save, r.retryLater))
+	return outcome.InOrder(ctx, s, r.checkNeed, r.checkIdentity, r.holdBack, r.askSize, r.save, r.retryLater).Result()
 }
 
 // save writes the answer of the cloud, or why there is none.

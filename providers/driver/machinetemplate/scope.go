@@ -20,6 +20,6 @@ type scope[T Object] struct {
 
 func (r *Reconciler[T]) newScope(template T) *scope[T] {
 	return &scope[T]{Base: scopes.NewBase(template, r.Clock.Now(), scopes.Writer[T, driverv1.MachineTemplateStatus]{
-		Client: r.Client, Status: T.CommonStatus,
+		Client: r.Client, Recorder: r.Recorder, Status: T.CommonStatus,
 	})}
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/providers/driver/identity"
@@ -17,6 +18,9 @@ const workers = 1
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Recorder == nil {
+		r.Recorder = events.For(mgr, "machinetemplate")
+	}
 	users := identity.Users{Reader: r.Client, New: func() client.Object { return r.New() }, NewList: r.NewList}
 	if r.Identities != nil {
 		if err := users.Index(mgr.GetFieldIndexer()); err != nil {

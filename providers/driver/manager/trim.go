@@ -23,8 +23,8 @@ func trimMachine(obj any) (any, error) {
 			FailureDomain:     m.Spec.FailureDomain,
 			ProviderID:        m.Spec.ProviderID,
 		},
-		// An object that goes waits until its Machine has addresses; stored user data goes once it has a Node.
-		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef, Conditions: trimDeleting(m)},
+		// An object that goes waits until its Machine has addresses.
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, Conditions: trimDeleting(m)},
 	}, nil
 }
 

@@ -30,7 +30,7 @@ func TestTrimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: &yes}}},
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: m.Spec.InfrastructureRef},
-		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef},
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses},
 	}))
 }
 

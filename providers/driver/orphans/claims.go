@@ -34,7 +34,7 @@ type Claim struct {
 // Claims are those of all objects of the kind, of any watch label.
 type Claims struct {
 	providerIDs, tokens map[string]bool
-	uids, objects       map[types.UID]bool
+	uids                map[types.UID]bool
 	// byOwner has the claim of the object of a name, and of the digest of its name.
 	byOwner map[string]Claim
 	// scopes are those that the objects name.
@@ -45,7 +45,7 @@ type Claims struct {
 
 func newClaims() Claims {
 	return Claims{
-		providerIDs: map[string]bool{}, tokens: map[string]bool{}, uids: map[types.UID]bool{}, objects: map[types.UID]bool{},
+		providerIDs: map[string]bool{}, tokens: map[string]bool{}, uids: map[types.UID]bool{},
 		byOwner: map[string]Claim{}, scopes: map[driver.Scope]bool{}, instances: map[types.UID]string{},
 	}
 }
@@ -53,7 +53,7 @@ func newClaims() Claims {
 func (c Claims) add(claim Claim) {
 	h := claim.Handle
 	c.providerIDs[h.ProviderID], c.tokens[h.Token] = true, true
-	c.uids[h.OwnerUID], c.uids[claim.UID], c.objects[claim.UID] = true, true, true
+	c.uids[h.OwnerUID], c.uids[claim.UID] = true, true
 	c.byOwner[h.Owner], c.byOwner[driver.OwnerDigest(h.Owner)] = claim, claim
 	if claim.Allowed {
 		c.scopes[h.Scope] = true
@@ -84,9 +84,6 @@ func (c Claims) list(found []Found) {
 		}
 	}
 }
-
-// here returns whether an object of that UID exists.
-func (c Claims) here(object types.UID) bool { return c.objects[object] }
 
 // pageSize is how many objects are read at a time.
 const pageSize = 500

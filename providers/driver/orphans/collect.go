@@ -55,8 +55,8 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 		ctrl.LoggerFrom(ctx).Error(err, "No orphan is deleted, since what claims them could not be read again")
 		return
 	}
-	fresh.persisted(before.Record, before.Current)
-	fresh.Origins, fresh.Claims.instances = before.Origins, before.Claims.instances
+	fresh.persisted(before.Record)
+	fresh.Claims.instances = before.Claims.instances
 	waiting, spared := 0, l.spared(due)
 	slices.SortStableFunc(due, untriedFirst)
 	due = slices.DeleteFunc(due, func(d *candidate) bool {

@@ -2,7 +2,9 @@ package orphans
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,15 +53,13 @@ type Collector struct {
 	Tracked func() []driver.Scope
 	// VisibilityGrace and CallTimeout are those of the reconciler.
 	VisibilityGrace, CallTimeout time.Duration
-	// Reign has the record of lineages.
-	Reign *Reign
+	// Store has the record, and gives out marks.
+	Store *Store
 	// Options of behaviour.
 	Options Options
 
 	mu     sync.Mutex
 	scopes map[driver.Scope]*scope
-	// origins are those of objects that are or were here, by UID; a scan alone uses them.
-	origins map[types.UID]origin
 	// concluded is when the latest scan began that could read the API server, or when this process has begun to try.
 	concluded time.Time
 }
@@ -72,8 +72,6 @@ type scope struct {
 	seen map[string]Observation
 	// reported are the assessments that were reported, by key.
 	reported map[string]Assessment
-	// taken are the marks that this process has written in place of others, by key.
-	taken map[string]takeover
 	// since is when the latest complete scan began or, without one, when the scope was first looked at.
 	since time.Time
 }
@@ -81,21 +79,21 @@ type scope struct {
 // NeedLeaderElection is true: only the leader ends anything.
 func (c *Collector) NeedLeaderElection() bool { return true }
 
-// Waits between two attempts to begin an epoch.
+// Waits between two attempts to read the record.
 const firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 
-// Start begins an epoch and scans until ctx is done.
+// Start reads the record and scans until ctx is done.
 func (c *Collector) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("orphans").WithValues("kind", c.Kind))
 	c.concludedAt(c.Clock.Now())
 	ages.add(c)
 	defer ages.remove(c)
 	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
-		err := c.Reign.Begin(ctx)
+		err := c.Store.Begin(ctx)
 		if err == nil {
 			break
 		}
-		ctrl.LoggerFrom(ctx).Error(err, "The record of lineages cannot be begun: instances are launched without a lineage, and no orphan is deleted")
+		ctrl.LoggerFrom(ctx).Error(err, "The record of the installation cannot be read or written: instances are launched without its mark, and no orphan is deleted")
 		c.sleep(ctx, retry)
 	}
 	for ctx.Err() == nil {
@@ -154,20 +152,13 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 		}
 	}
 	w.Claims.list(all)
-	examine := func(next Record, missing map[types.UID]types.UID) Record {
-		w.Record = next
-		w.learn(c.origins, missing, next.Strays)
-		w.forget(listed)
-		w.Contested = contested(w, all)
-		c.dispute(w, listed)
-		return next.examined(w, began, listed).strayed(w, listed)
-	}
-	record, current, err := c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes), examine)
+	record, err := c.Store.Checkpoint(ctx, began, slices.Collect(maps.Keys(scopes)), func(next Record) Record {
+		return next.examined(w, began, listed)
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.origins = w.Origins
-	w.persisted(record, current)
+	w.persisted(record)
 	c.concludedAt(began)
 	return w, nil
 }
@@ -194,7 +185,7 @@ func (c *Collector) scope(name driver.Scope) *scope {
 	}
 	s, ok := c.scopes[name]
 	if !ok {
-		s = &scope{seen: map[string]Observation{}, reported: map[string]Assessment{}, taken: map[string]takeover{}, since: c.Clock.Now()}
+		s = &scope{seen: map[string]Observation{}, reported: map[string]Assessment{}, since: c.Clock.Now()}
 		c.scopes[name] = s
 	}
 	return s
@@ -227,14 +218,6 @@ func (b *budget) take(cluster types.UID) bool {
 	}
 	b.left[cluster]--
 	return b.left[cluster] >= 0
-}
-
-func keys[K comparable](set map[K]bool) []K {
-	all := make([]K, 0, len(set))
-	for k := range set {
-		all = append(all, k)
-	}
-	return all
 }
 
 var errNotAllowed = errors.New("no namespace that has a Cluster may use the identity of this scope")

@@ -137,7 +137,7 @@ func TestWhatAppearsRightBeforeTheDeletionKeepsTheInstance(t *testing.T) {
 			i.cloud.change(testScope, "i-gone-a", func(instance *driver.Instance) { instance.Lineage = "u_e_1" })
 		},
 		"a process that may not write the record any more": func(i *installation) {
-			other := NewReign(i.api, i.api, i.clock, testKey)
+			other := NewStore(i.api, i.api, i.clock, testKey)
 			i.Expect(other.Begin(i.ctx)).To(Succeed())
 		},
 	} {

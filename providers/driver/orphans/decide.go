@@ -1,7 +1,7 @@
 package orphans
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 	"time"
 
@@ -30,24 +30,19 @@ const (
 	// ClusterGone means that we have marked it, and its Cluster is not here any more: moved, or removed by force.
 	ClusterGone Assessment = "ClusterGone"
 	// NoLineage means that its owner's namespace has a Cluster here, and it carries no lineage: it was launched before the upgrade, or while
-	// the record of lineages could not be written.
+	// the record of the installation could not be written.
 	NoLineage Assessment = "NoLineage"
-	// UnknownEpoch means that its Cluster is here and the record does not cover its mark: it was launched after a backup that was restored
-	// since, by a copy of this management cluster, or shortly before its object was removed by force.
-	UnknownEpoch Assessment = "UnknownEpoch"
-	// Unproven means that its Cluster is here, and its object was removed while the Cluster was paused, or may have been, or before a scan had
-	// seen it: it may have been moved away, or be in the state of the API server that a backup was restored over.
+	// OtherInstallation means that its Cluster is here, and another installation has marked it: one whose record was lost, or one that was
+	// copied to here with the Cluster.
+	OtherInstallation Assessment = "OtherInstallation"
+	// Unproven means that its Cluster is here, and the record does not prove that its object was: it was launched between a recorded scan and a
+	// start, perhaps after the backup that was restored, or its object was removed while the Cluster was paused and may have been moved away.
 	Unproven Assessment = "Unproven"
 	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: a user has
 	// made a copy of an instance and its marks, or has marked an instance manually to adopt it.
 	NotLaunched Assessment = "NotLaunched"
-	// Relabeled means that an object of its mark was here and no longer exists, its Cluster is here, and its lineage is not from here: a user
-	// has written it, in the cloud or into the record of the launch, or another management cluster has an object for it.
-	Relabeled Assessment = "Relabeled"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
 	OtherNamespace Assessment = "OtherNamespace"
-	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
-	Contested Assessment = "Contested"
 	// NotAllowed means that its Cluster is here, in a namespace that may not use the identity by which it was listed: the identity has been
 	// narrowed, or a user has forged the mark in an account of their own.
 	NotAllowed Assessment = "NotAllowed"
@@ -59,7 +54,7 @@ const (
 
 // reported are the assessments that are reported to people.
 var reported = []Assessment{
-	ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Frozen, Orphan,
+	ClusterGone, NoLineage, OtherInstallation, Unproven, NotLaunched, OtherNamespace, Frozen, Orphan,
 }
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
@@ -98,24 +93,17 @@ type World struct {
 	Now time.Time
 	// Grace is for how long something may be unclaimed before that means anything.
 	Grace time.Duration
-	// Record as it is persisted, and the name of the present epoch.
-	Record  Record
-	Current string
+	// Record as it is persisted.
+	Record Record
 	// Clusters by UID, and Before the generations that they had before the objects were read.
 	Clusters map[types.UID]Cluster
 	Before   map[types.UID]int64
 	// NameLimit is that of the cloud's traits.
 	NameLimit int
-	// Origins are those of objects that are or were here, by UID.
-	Origins map[types.UID]origin
 	// Known is what the record has of the Clusters.
 	Known map[types.UID]KnownCluster
 	// Claims are those of all objects.
 	Claims Claims
-	// Contested are the Clusters with instances that a copy of this management cluster has marked.
-	Contested map[types.UID]bool
-	// Disputed are those with instances of which another management cluster has replaced the mark.
-	Disputed map[types.UID]bool
 	// Denies returns whether the identity of a scope may not be used for a namespace; nil if there are no identities. Anyone who has the
 	// account of an identity may write any mark there, but only for those who may use it.
 	Denies func(in driver.Scope, namespace string) bool
@@ -149,19 +137,18 @@ func Decide(w *World, f Found, seen Observation) Assessment {
 
 // assess is whose it is by its mark, without regard to the time.
 func (w *World) assess(f Found) Assessment {
-	namespace := w.namespaceOf(f)
-	lineage, ok := driver.ParseLineage(f.Lineage)
 	if f.OwnerUID == "" || f.Owner == "" {
-		return w.stranger(f)
+		return Foreign
 	}
+	lineage, ok := driver.ParseLineage(f.Lineage)
 	if !ok {
 		return w.withoutLineage(f)
 	}
 	cluster, here := w.Clusters[lineage.Cluster]
-	epoch, known := w.Record.epoch(lineage.Epoch)
+	namespace, ours := w.namespaceOf(f), lineage.Installation == w.Record.Installation
 	switch {
-	case !here && !known:
-		return w.stranger(f)
+	case !here && !ours:
+		return Foreign
 	case !here:
 		return ClusterGone
 	case w.denies(f.Scope, cluster.Namespace):
@@ -170,22 +157,11 @@ func (w *World) assess(f Found) Assessment {
 		return Paused
 	case namespace != "" && namespace != cluster.Namespace:
 		return OtherNamespace
-	case w.Contested[cluster.UID], w.Disputed[cluster.UID]:
-		return Contested
-	case !known:
-		return UnknownEpoch
-	case epoch.covers(lineage.At):
-		return w.covered(f, cluster, lineage.At)
-	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From && !lineage.At.After(w.Now.Add(clockSkew)):
-		return Young // The next scan covers it.
-	}
-	return UnknownEpoch
-}
-
-// covered is whose something is that was marked in the name of a Cluster here and an epoch that covers it.
-func (w *World) covered(f Found, cluster Cluster, at time.Time) Assessment {
-	switch {
-	case w.unproven(cluster.UID, at):
+	case !ours:
+		return OtherInstallation
+	case w.Record.awaits(lineage.At, w.Now):
+		return Young
+	case !w.Record.covers(lineage.At), w.unproven(cluster.UID, lineage.At):
 		return Unproven
 	case !w.launched(f, cluster):
 		return NotLaunched
@@ -193,7 +169,7 @@ func (w *World) covered(f Found, cluster Cluster, at time.Time) Assessment {
 	return Orphan
 }
 
-// withoutLineage is that of a stranger if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, it
+// withoutLineage is Foreign if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, it
 // does not show the namespace.
 func (w *World) withoutLineage(f Found) Assessment {
 	namespace, paused := namespaceOf(f.Owner), false
@@ -209,7 +185,7 @@ func (w *World) withoutLineage(f Found) Assessment {
 	if paused {
 		return Paused
 	}
-	return w.stranger(f)
+	return Foreign
 }
 
 // isYoung returns whether it may be too early to miss an object. The cloud's clock is not ours, so both count; what is from the future is
@@ -221,27 +197,9 @@ func (w *World) isYoung(f Found, seen Observation) bool {
 // clockSkew is how much the clocks of two processes may differ of which one has taken over the lease of the other.
 const clockSkew = 5 * time.Minute
 
-// contested returns the Clusters of which something was marked in the name of one epoch while another one of the record reigned. After a
-// backup was restored there is no such time: what was marked since the backup is younger than its record, and older than the next epoch.
-func contested(w *World, all []Found) map[types.UID]bool {
-	found := map[types.UID]bool{}
-	for _, f := range all {
-		lineage, _ := driver.ParseLineage(f.Lineage)
-		cluster, here := w.Clusters[lineage.Cluster]
-		if !here || w.denies(f.Scope, cluster.Namespace) {
-			continue
-		}
-		if namespace := w.namespaceOf(f); namespace != "" && namespace != cluster.Namespace {
-			continue // Anyone who may write launch records of another namespace must not stop the work on this one.
-		}
-		own, _ := w.Record.epoch(lineage.Epoch)
-		if !own.covers(lineage.At) && slices.ContainsFunc(w.Record.Epochs, func(e Epoch) bool {
-			return e.covers(lineage.At) && e.covers(lineage.At.Add(-clockSkew))
-		}) {
-			found[cluster.UID] = true
-		}
-	}
-	return found
+// namespaceOf is the namespace of the owner in a mark; empty if it is not known. A digest does not show it, but an object that has the name.
+func (w *World) namespaceOf(f Found) string {
+	return cmp.Or(namespaceOf(f.Owner), w.Claims.byOwner[f.Owner].Namespace)
 }
 
 // namespaceOf is the namespace in the name of an owner; empty if it is a digest.

@@ -17,11 +17,11 @@ import (
 func orphan() (*World, Found, Observation) {
 	at := testStart.Add(30 * time.Minute)
 	w := &World{
-		Now: testStart.Add(2 * time.Hour), Grace: 5 * time.Minute, Current: "now", Claims: newClaims(), Contested: map[types.UID]bool{},
-		Record: Record{Epochs: []Epoch{
-			{ID: "then", From: testStart.Unix(), LastScan: testStart.Add(time.Hour).Unix()},
-			{ID: "now", From: testStart.Add(time.Hour).Unix(), LastScan: testStart.Add(2 * time.Hour).Unix()},
-		}},
+		Now: testStart.Add(2 * time.Hour), Grace: 5 * time.Minute, Claims: newClaims(),
+		Record: Record{
+			Installation: "ours", Since: testStart.Unix(), LastScan: testStart.Add(2 * time.Hour).Unix(),
+			Gaps: []Gap{{From: testStart.Add(time.Hour).Unix(), Until: testStart.Add(90 * time.Minute).Unix()}},
+		},
 		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}}, Known: map[types.UID]KnownCluster{"c": {UID: "c"}},
 	}
 	f := Found{Kind: kindInstance, Instance: driver.Instance{
@@ -32,7 +32,7 @@ func orphan() (*World, Found, Observation) {
 		Owner:      "ns/m",
 		State:      driverv1.InstanceRunning,
 		LaunchTime: at,
-		Lineage:    driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
+		Lineage:    driver.Lineage{Cluster: "c", Installation: "ours", At: at}.String(),
 	}}
 	return w, f, Observation{First: w.Now.Add(-5 * time.Minute), Scans: 1}
 }
@@ -50,9 +50,9 @@ func another(c Claim) func(*World, *Found, *Observation) {
 }
 
 // marked returns a change of the lineage.
-func marked(cluster types.UID, epoch string, after time.Duration) func(*World, *Found, *Observation) {
+func marked(cluster types.UID, installation string, after time.Duration) func(*World, *Found, *Observation) {
 	return func(_ *World, f *Found, _ *Observation) {
-		f.Lineage = driver.Lineage{Cluster: cluster, Epoch: epoch, At: testStart.Add(after)}.String()
+		f.Lineage = driver.Lineage{Cluster: cluster, Installation: installation, At: testStart.Add(after)}.String()
 	}
 }
 
@@ -121,24 +121,22 @@ func TestDecide(t *testing.T) {
 		"half a mark":                   {func(_ *World, f *Found, _ *Observation) { f.Owner = "" }, Foreign},
 		"the other half of a mark":      {func(_ *World, f *Found, _ *Observation) { f.OwnerUID = "" }, Foreign},
 		"of another management cluster": {marked("other", "other", 30*time.Minute), Foreign},
-		"moved":                         {marked("other", "then", 30*time.Minute), ClusterGone},
+		"moved":                         {marked("other", "ours", 30*time.Minute), ClusterGone},
 		"of a Cluster that the record does not have":    {func(w *World, _ *Found, _ *Observation) { clear(w.Known) }, Unproven},
 		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Observation) { w.Known["c"] = KnownCluster{UnprovenUntil: w.Now.Unix()} }, Unproven},
 		"marked since": {func(w *World, _ *Found, _ *Observation) {
 			w.Known["c"] = KnownCluster{UnprovenUntil: testStart.Add(30 * time.Minute).Unix()}
 		}, Orphan},
-		"marked before what is unproven": {func(w *World, _ *Found, _ *Observation) {
-			w.Known["c"] = KnownCluster{UnprovenFrom: testStart.Add(31 * time.Minute).Unix(), UnprovenUntil: w.Now.Unix()}
-		}, Orphan},
-		"of an epoch that is not ours":                {marked("c", "other", 30*time.Minute), UnknownEpoch},
-		"after the latest scan of an epoch":           {marked("c", "then", time.Hour), UnknownEpoch},
-		"right before it":                             {marked("c", "then", time.Hour-time.Second), Orphan},
-		"before its epoch":                            {marked("c", "now", time.Hour-time.Second), UnknownEpoch},
-		"in the present epoch":                        {marked("c", "now", time.Hour), Orphan},
-		"since the latest scan":                       {marked("c", "now", 2*time.Hour), Young},
-		"at a time that is yet to come":               {marked("c", "now", 24*time.Hour), UnknownEpoch},
+		"of another installation":                     {marked("c", "other", 30*time.Minute), OtherInstallation},
+		"between a scan and a start":                  {marked("c", "ours", time.Hour), Unproven},
+		"right before that scan":                      {marked("c", "ours", time.Hour-time.Second), Orphan},
+		"right before that start":                     {marked("c", "ours", 90*time.Minute-time.Second), Unproven},
+		"at that start":                               {marked("c", "ours", 90*time.Minute), Orphan},
+		"before the record was created":               {marked("c", "ours", -time.Second), Unproven},
+		"since the latest scan":                       {marked("c", "ours", 2*time.Hour), Young},
+		"at a time that is yet to come":               {marked("c", "ours", 24*time.Hour), Unproven},
 		"no lineage":                                  {func(_ *World, f *Found, _ *Observation) { f.Lineage = "" }, NoLineage},
-		"what is no lineage":                          {func(_ *World, f *Found, _ *Observation) { f.Lineage = "c_then_" }, NoLineage},
+		"what is no lineage":                          {func(_ *World, f *Found, _ *Observation) { f.Lineage = "c_ours_" }, NoLineage},
 		"no lineage, in a namespace without Clusters": {func(_ *World, f *Found, _ *Observation) { f.Lineage, f.Owner = "", "else/m" }, Foreign},
 		"no lineage, by a digest":                     {func(_ *World, f *Found, _ *Observation) { f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m") }, Foreign},
 		"no lineage, being moved": {func(w *World, f *Found, _ *Observation) {
@@ -154,7 +152,7 @@ func TestDecide(t *testing.T) {
 		"frozen, and not deleted in any case": {func(w *World, f *Found, s *Observation) {
 			marked("c", "other", 30*time.Minute)(w, f, s)
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Frozen: true}
-		}, UnknownEpoch},
+		}, OtherInstallation},
 		"frozen, and not seen before": {func(w *World, _ *Found, s *Observation) {
 			w.Clusters["c"], *s = Cluster{Namespace: "ns", UID: "c", Frozen: true}, Observation{}
 		}, SeenOnce},
@@ -163,28 +161,17 @@ func TestDecide(t *testing.T) {
 			w.Denies, *s = func(driver.Scope, string) bool { return true }, Observation{}
 		}, NotAllowed},
 		"since the latest scan, and not seen before": {func(w *World, f *Found, s *Observation) {
-			marked("c", "now", 2*time.Hour)(w, f, s)
+			marked("c", "ours", 2*time.Hour)(w, f, s)
 			*s = Observation{}
 		}, Young},
-		"before the first scan of the present epoch": {func(w *World, f *Found, s *Observation) {
-			marked("c", "now", time.Hour)(w, f, s)
-			w.Record.Epochs[1].LastScan = 0
+		"before the first scan": {func(w *World, f *Found, s *Observation) {
+			marked("c", "ours", time.Hour)(w, f, s)
+			w.Record.LastScan, w.Record.Gaps = 0, nil
 		}, Young},
-		"of no epoch that is known, while there is none": {func(w *World, f *Found, s *Observation) {
-			marked("c", "other", 30*time.Minute)(w, f, s)
-			w.Current = ""
-		}, UnknownEpoch},
-		"disputed": {func(w *World, _ *Found, _ *Observation) { w.Disputed = map[types.UID]bool{"c": true} }, Contested},
-		"of an object that was here, without its lineage, while its Cluster is moved": {func(w *World, f *Found, _ *Observation) {
-			f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m")
-			w.Origins = map[types.UID]origin{"u": {cluster: "c"}}
-			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
-		}, Paused},
 		"launched exactly the grace ago": {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(-w.Grace) }, Orphan},
-		"contested":                      {func(w *World, _ *Found, _ *Observation) { w.Contested["c"] = true }, Contested},
 		"the Cluster is not here":        {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters) }, ClusterGone},
 		"nothing is here":                {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters); w.Record = Record{} }, Foreign},
-		"without a record":               {func(w *World, _ *Found, _ *Observation) { w.Record = Record{} }, UnknownEpoch},
+		"without a record":               {func(w *World, _ *Found, _ *Observation) { w.Record = Record{} }, OtherInstallation},
 		"not seen before":                {func(_ *World, _ *Found, s *Observation) { *s = Observation{} }, SeenOnce},
 		"seen a moment ago":              {func(_ *World, _ *Found, s *Observation) { s.First = s.First.Add(time.Second) }, Young},
 		"launched a moment ago":          {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
@@ -212,12 +199,11 @@ func TestAnOrphanIsCertain(t *testing.T) {
 			uid := types.UID(pick("c", "d"))
 			w.Clusters[uid] = Cluster{UID: uid, Namespace: pick("ns", "ns", "else"), Paused: random.IntN(4) == 0, Frozen: random.IntN(4) == 0}
 		}
-		w.Record.Epochs = w.Record.Epochs[random.IntN(2):]
-		w.Contested[types.UID(pick("c", "d", "e"))] = random.IntN(2) == 0
+		w.Record.Gaps = w.Record.Gaps[random.IntN(2):]
 		at := testStart.Add(minutes(150))
-		from, until := testStart.Add(minutes(150)).Unix(), testStart.Add(minutes(150)).Unix()
-		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{UnprovenFrom: from, UnprovenUntil: until}
-		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Epoch: pick("then", "now", "other"), At: at}.String())
+		until := testStart.Add(minutes(150)).Unix()
+		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{UnprovenUntil: until}
+		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Installation: pick("ours", "ours", "other"), At: at}.String())
 		f.Token = pick(f.Token, f.Token, driver.Token("ns/m", "u", 2), "", "mw-1")
 		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))
 		f.LaunchTime, seen.First, seen.Scans = w.Now.Add(-minutes(30)), w.Now.Add(-minutes(30)), random.IntN(3)
@@ -235,12 +221,14 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		g.Expect(ok).To(BeTrue())
 		cluster, here := w.Clusters[l.Cluster]
 		g.Expect(here).To(BeTrue())
-		g.Expect(cluster.Paused || cluster.Frozen || w.Contested[l.Cluster]).To(BeFalse())
-		g.Expect(l.Cluster == "c" && at.Unix() >= from && at.Unix() < until).To(BeFalse())
+		g.Expect(cluster.Paused || cluster.Frozen).To(BeFalse())
+		g.Expect(l.Cluster == "c" && at.Unix() < until).To(BeFalse())
 		g.Expect(f.Owner).To(Or(HavePrefix(cluster.Namespace+"/"), Equal("odigest")))
-		g.Expect(w.Record.Epochs).
-			To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())),
-				HaveField("LastScan", BeNumerically(">", at.Unix())))))
+		g.Expect(l.Installation).To(Equal("ours"))
+		g.Expect(at.Unix()).To(And(BeNumerically(">=", w.Record.Since), BeNumerically("<", w.Record.LastScan)))
+		for _, gap := range w.Record.Gaps {
+			g.Expect(at.Unix()).To(Or(BeNumerically("<", gap.From), BeNumerically(">=", gap.Until)))
+		}
 		g.Expect(seen.Scans).To(BeNumerically(">=", 1))
 		g.Expect(w.Now.Sub(seen.First)).To(BeNumerically(">=", w.Grace))
 		g.Expect(w.Now.Sub(f.LaunchTime)).To(BeNumerically(">=", w.Grace))

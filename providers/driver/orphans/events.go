@@ -21,8 +21,6 @@ const (
 	DeletedEvent = "OrphanDeleted"
 	// FailedEvent: the cloud has refused to delete an orphan, or its answer was lost.
 	FailedEvent = "OrphanDeletionFailed"
-	// ContestedEvent: another management cluster writes its mark on an instance that an object here owns.
-	ContestedEvent = "InstanceContested"
 )
 
 // advice is what is reported to people, by assessment.
@@ -30,16 +28,13 @@ var advice = map[Assessment]string{
 	ClusterGone: "It carries a mark of this provider, and its Cluster is not here any more: it was moved, or removed by force. " +
 		"Where it was not moved, terminate it in the cloud",
 	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If no management cluster owns it, terminate it in the cloud",
-	UnknownEpoch: "Its mark was made after the backup that this API server was restored from, by a copy of this management cluster, " +
-		"or right before its object was removed. If no management cluster owns it, terminate it in the cloud",
-	Unproven: "Its object was removed while the Cluster was paused, as by a move that has failed, or shortly after the launch. If it was moved, " +
-		"let the target work on it; if no management cluster owns it, terminate it in the cloud",
+	OtherInstallation: "Another installation has marked it: one whose record was lost, or a copy of this management cluster. " +
+		"If no management cluster owns it, terminate it in the cloud",
+	Unproven: "It was launched shortly before a start of the provider, perhaps after the backup that was restored, or its object was removed while " +
+		"the Cluster was paused, as by a move that has failed. If no management cluster owns it, terminate it in the cloud",
 	NotLaunched: "It carries the mark of an object for which it was not launched, by its token or name: a copy that was made with the tags of the " +
 		"original, or adopted by hand. Take the marks off if it is to stay; if no management cluster owns it, terminate it in the cloud",
-	Relabeled: "It carries the mark of an object that was here, and a lineage of another management cluster: it was moved to another management cluster, or " +
-		"its lineage was replaced. If no management cluster owns it, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If no management cluster owns it, terminate it in the cloud",
-	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Frozen: "Nothing of its Cluster may be replaced now (condition RemediationAllowed): it is deleted once that has ended and two more scans " +
 		"have seen it. If it is to stay, recreate its object before then",
 	Orphan: "--orphan-policy=report leaves it running",
@@ -92,9 +87,6 @@ func (w *World) clusterOf(f Found) (found Cluster, ok bool) {
 		if found, ok = w.Clusters[lineage.Cluster]; ok {
 			return found, ok
 		}
-	}
-	if found, ok = w.Clusters[w.Origins[f.OwnerUID].cluster]; ok {
-		return found, ok
 	}
 	for _, c := range w.Clusters {
 		if c.Namespace == namespaceOf(f.Owner) {

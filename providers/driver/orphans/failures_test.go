@@ -160,7 +160,7 @@ func TestARecordThatCannotBeWrittenDeletesNothing(t *testing.T) {
 		return c.Update(ctx, obj, opts...)
 	}
 	i.start()
-	i.Expect(i.reign.Begin(i.ctx)).To(MatchError(ContainSubstring("a policy denies it")))
+	i.Expect(i.store.Begin(i.ctx)).To(MatchError(ContainSubstring("a policy denies it")))
 	i.expunge(gone)
 	before := metric("millwright_orphan_scan_failures_total", "kind", "ExampleMachine")
 	i.scan(5)
@@ -231,7 +231,7 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 		stable := i.ctx
 		i.ctx, crash = context.WithCancel(stable)
 		i.start()
-		_ = i.reign.Begin(i.ctx)
+		_ = i.store.Begin(i.ctx)
 		for range 4 {
 			if i.ctx.Err() == nil {
 				i.scan(1)

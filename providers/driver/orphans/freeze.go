@@ -13,9 +13,7 @@ import (
 // FreezeReasons are the reasons with which the condition RemediationAllowed of a Cluster, if it is False, keeps its orphans: what the API
 // server says is not trusted enough to end anything by. Other cores set no such condition, and then nothing is frozen.
 func FreezeReasons() []string {
-	return []string{
-		"ControlAPIServerUnreachable", "TargetAPIServerUnreachable", "Recovering", "ClockJumped", "CoreWasAway", "RestoreSuspected",
-	}
+	return []string{"TargetAPIServerUnreachable", "Recovering"}
 }
 
 // frozenNow returns whether a Cluster reports that nothing may be replaced.

@@ -83,7 +83,7 @@ func TestAFreezeBetweenTheTwoReads(t *testing.T) {
 	i.faults.List = func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
 		if _, ok := into.(*examplev1.ExampleMachineList); ok {
 			if reads++; reads == at {
-				i.allowed(metav1.ConditionFalse, "RestoreSuspected")
+				i.allowed(metav1.ConditionFalse, "TargetAPIServerUnreachable")
 			}
 		}
 		return c.List(ctx, into, opts...)
@@ -110,7 +110,7 @@ func TestADeletionThatWasAcceptedContinuesInAFreeze(t *testing.T) {
 	i.scan(2)
 	i.expunge(gone)
 	i.cloud.deleting = func(driver.Handle) error {
-		i.allowed(metav1.ConditionFalse, "ControlAPIServerUnreachable")
+		i.allowed(metav1.ConditionFalse, "TargetAPIServerUnreachable")
 		return nil
 	}
 	i.scan(2)

@@ -24,7 +24,7 @@ func TestMarksThatATenantForgesInAnAccountOfTheirOwn(t *testing.T) {
 	copied := i.cloud.get("i-gone-a")
 	i.cloud.add(theirs, driver.Instance{ID: "i-same", OwnerUID: "x", Owner: "ns/x", Lineage: copied.Lineage})
 	i.cloud.add(theirs, driver.Instance{ID: "i-contest", OwnerUID: "y", Owner: "ns/y",
-		Lineage: driver.Lineage{Cluster: i.green().UID, Epoch: "forged", At: testStart.Add(30 * time.Minute)}.String()})
+		Lineage: driver.Lineage{Cluster: i.green().UID, Installation: "forged", At: testStart.Add(30 * time.Minute)}.String()})
 	i.cloud.add(theirs, driver.Instance{ID: "i-without", OwnerUID: "z", Owner: "ns/z"})
 	i.cloud.add(theirs, driver.Instance{ID: "i-mark", OwnerUID: copied.OwnerUID, Owner: copied.Owner})
 	i.scan(3)
@@ -65,7 +65,7 @@ func TestAnIdentityThatNoNamespaceMayUseIsNotListedWith(t *testing.T) {
 	}
 	i.object("forger")
 	i.scan(2)
-	i.Expect(i.reign.Scopes()).NotTo(ContainElement(theirs))
+	i.Expect(i.store.Scopes()).NotTo(ContainElement(theirs))
 	i.Expect(i.collector.ages()).NotTo(HaveKey(theirs), "nothing is reported of what is not looked at any more")
 }
 

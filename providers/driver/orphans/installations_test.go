@@ -43,37 +43,12 @@ func TestARestoredBackupDeletesNothingThatWasLaunchedAfterIt(t *testing.T) {
 	backup.expunge(gone)
 	backup.scan(6)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}), "what the backup has known, and lost by force since")
-	i.Expect(assessment(UnknownEpoch)).To(BeEquivalentTo(2))
+	i.Expect(assessment(Unproven)).To(BeEquivalentTo(2))
 	i.Expect(backup.events).
 		To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-after-a"), ContainSubstring("backup"))))
 	backup.restart()
 	backup.scan(6)
 	i.Expect(i.cloud.live()).To(ConsistOf("i-before-a", "i-after-a", "i-last-a"))
-}
-
-// A copy works beside the original. Neither ends what the other has launched; once they see each other, they end nothing of their Clusters.
-func TestACopyBesideTheOriginalDeletesNothing(t *testing.T) {
-	original := newInstallation(t)
-	first := original.launch("first")
-	original.scan(2)
-	clone := original.copied()
-	clone.restart()
-	clone.uids = "c"
-	original.clock.Step(time.Hour)
-	original.launch("original")
-	clone.launch("copy")
-	for range 3 {
-		original.scan(1)
-		clone.scan(1)
-	}
-	clone.expunge(first) // The deletion of the copy must not harm the original.
-	for range 6 {
-		original.scan(1)
-		clone.scan(1)
-		clone.restart()
-	}
-	original.Expect(original.cloud.deleted).To(BeEmpty())
-	original.Expect(clone.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("find the copy"))))
 }
 
 // During a move the Cluster is paused at the source, then everything is deleted there; at the target everything has new UIDs.
@@ -120,8 +95,8 @@ func TestForgedClaims(t *testing.T) {
 func TestForgedLineages(t *testing.T) {
 	i := newInstallation(t)
 	for n, lineage := range []driver.Lineage{
-		{Cluster: i.green().UID, Epoch: "forged", At: testStart.Add(time.Hour)},
-		{Cluster: "another", Epoch: "forged", At: testStart},
+		{Cluster: i.green().UID, Installation: "forged", At: testStart.Add(time.Hour)},
+		{Cluster: "another", Installation: "forged", At: testStart},
 	} {
 		i.cloud.add(testScope, driver.Instance{ID: fmt.Sprint("i-forged-", n), OwnerUID: "x", Owner: "attacker/m", Lineage: lineage.String()})
 	}

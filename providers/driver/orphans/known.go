@@ -13,38 +13,19 @@ import (
 // maxClusters is how many Clusters the record has at most. Of further ones nothing is ended.
 const maxClusters = 5000
 
-// keepContest is for how long after its latest sign a copy, or another owner, counts: it may be at rest, or shut down for a while.
-const keepContest = 7 * 24 * time.Hour
-
 // KnownCluster is what the record has of a Cluster, so that it is remembered after a restart. Times are in seconds since 1970.
 type KnownCluster struct {
 	UID types.UID `json:"uid"`
 	// Generation is that of the Cluster when it was last seen, not paused; zero if it was paused then. With each pause that spec.paused asks
 	// for, as clusterctl move does, the generation grows, so one that is as it was proves that there was none in between.
 	Generation int64 `json:"generation,omitempty"`
-	// UnprovenFrom and UnprovenUntil bound the marks that prove nothing, since their objects may have been moved away, or no longer exist
-	// before a scan has seen them. What still has its object is marked again. UnprovenUntil is zero for none. The names in the record
-	// are of before, so that one that was written by an earlier version counts.
-	UnprovenFrom  int64 `json:"doubtFrom,omitempty"`
+	// UnprovenUntil is until when marks prove nothing, since their objects may have been moved away; zero for none. What still has its
+	// object is marked again. The name in the record is that of an earlier version, whose records count.
 	UnprovenUntil int64 `json:"doubtUntil,omitempty"`
-	// Contested and Disputed are when the latest sign of it was seen; zero for never.
-	Contested int64 `json:"contested,omitempty"`
-	Disputed  int64 `json:"disputed,omitempty"`
 }
 
 // unproven returns whether a mark of that time proves nothing.
-func (k KnownCluster) unproven(at time.Time) bool {
-	return at.Unix() >= k.UnprovenFrom && at.Unix() < k.UnprovenUntil
-}
-
-// withUnproven returns it with more marks that prove nothing.
-func (k KnownCluster) withUnproven(from, until int64) KnownCluster {
-	if k.UnprovenUntil > 0 {
-		from = min(from, k.UnprovenFrom)
-	}
-	k.UnprovenFrom, k.UnprovenUntil = from, max(until, k.UnprovenUntil)
-	return k
-}
+func (k KnownCluster) unproven(at time.Time) bool { return at.Unix() < k.UnprovenUntil }
 
 // examined returns the record after a scan that began at that time, with what is to be remembered of the Clusters that are here.
 //
@@ -63,15 +44,9 @@ func (r Record) examined(w *World, began time.Time, listed []*list) Record {
 			k.Generation = 0
 		case k.Generation != cluster.Generation:
 			if unclaimed[uid] || !complete {
-				k = k.withUnproven(0, began.Unix())
+				k.UnprovenUntil = max(began.Unix(), k.UnprovenUntil)
 			}
 			k.Generation = cluster.Generation
-		}
-		if w.Contested[uid] {
-			k.Contested = began.Unix()
-		}
-		if w.Disputed[uid] {
-			k.Disputed = began.Unix()
 		}
 		if known {
 			first = append(first, k)
@@ -100,8 +75,8 @@ func (w *World) unclaimed(r Record, listed []*list) (clusters map[types.UID]bool
 				continue
 			}
 			cluster, here := w.Clusters[lineage.Cluster]
-			epoch, _ := r.epoch(lineage.Epoch)
-			if here && !w.denies(f.Scope, cluster.Namespace) && epoch.covers(lineage.At) && !known[cluster.UID].unproven(lineage.At) {
+			covered := lineage.Installation == r.Installation && r.covers(lineage.At) && !known[cluster.UID].unproven(lineage.At)
+			if here && covered && !w.denies(f.Scope, cluster.Namespace) {
 				clusters[cluster.UID] = true
 			}
 		}
@@ -118,27 +93,8 @@ func (r Record) clusters() map[types.UID]KnownCluster {
 	return all
 }
 
-// withUnproven returns the record with marks of a Cluster that prove nothing.
-func (r Record) withUnproven(cluster types.UID, from, until int64) Record {
-	r.Clusters = slices.Clone(r.Clusters)
-	i := slices.IndexFunc(r.Clusters, func(k KnownCluster) bool { return k.UID == cluster })
-	if i < 0 {
-		i = len(r.Clusters)
-		r.Clusters = append(r.Clusters, KnownCluster{UID: cluster})
-	}
-	r.Clusters[i] = r.Clusters[i].withUnproven(from, until)
-	return r
-}
-
 // persisted takes over the record as it was written.
-func (w *World) persisted(r Record, current string) {
-	w.Record, w.Current, w.Known = r, current, r.clusters()
-	w.Contested, w.Disputed = map[types.UID]bool{}, map[types.UID]bool{}
-	for uid, k := range w.Known {
-		w.Contested[uid] = w.Now.Sub(time.Unix(k.Contested, 0)) < keepContest
-		w.Disputed[uid] = w.Now.Sub(time.Unix(k.Disputed, 0)) < keepContest
-	}
-}
+func (w *World) persisted(r Record) { w.Record, w.Known = r, r.clusters() }
 
 // unproven returns whether a mark of a Cluster proves nothing, by what is known of the Cluster.
 func (w *World) unproven(cluster types.UID, at time.Time) bool {

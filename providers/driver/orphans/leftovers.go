@@ -40,7 +40,7 @@ func (c *Collector) cleanUp(ctx context.Context, in driver.Scope, batch []*candi
 	}
 	handles := make([]driver.Handle, 0, len(batch))
 	for _, d := range batch {
-		handles = append(handles, driver.Handle{Scope: in, OwnerUID: d.OwnerUID, Owner: d.Owner, Stored: d.Kind == driver.LeftoverUserData})
+		handles = append(handles, driver.Handle{Scope: in, OwnerUID: d.OwnerUID, Owner: d.Owner})
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()

@@ -46,7 +46,7 @@ func (l *list) hasOurs(w *World) bool {
 // listAll lists all scopes, several at a time.
 func (c *Collector) listAll(ctx context.Context) []*list {
 	names := map[driver.Scope]bool{}
-	for _, s := range c.Reign.Scopes() {
+	for _, s := range c.Store.Scopes() {
 		names[s] = true
 	}
 	if c.Tracked != nil {

@@ -32,7 +32,7 @@ var (
 
 	scansFailed = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_orphan_scan_failures_total",
-		Help: "Number of scans that have concluded nothing, since the API server could not be read or the record of lineages could not be written.",
+		Help: "Number of scans that have concluded nothing, since the API server could not be read or the record of the installation could not be written.",
 	}, []string{"kind"})
 
 	remarked = prometheus.NewCounterVec(prometheus.CounterOpts{

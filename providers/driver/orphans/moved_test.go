@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,56 +131,15 @@ func TestAMoveThatFailsDuringAScan(t *testing.T) {
 	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 }
 
-// Of an object that was removed by force before a scan has seen it nothing is ended. That concerns neither what was launched before nor
-// other Clusters.
-func TestAnObjectThatIsRemovedWithinAScanOfItsLaunch(t *testing.T) {
-	i := newInstallation(t)
-	old, other := i.launch("old"), i.launch("other")
-	i.scan(2)
-	before := i.cloud.get("i-other-a")
-	early := i.launch("early")
-	i.clock.Step(time.Second)
-	i.expunge(early)
-	i.expunge(old)
-	i.scan(4)
-	i.Expect(i.cloud.deleted).To(Equal([]string{"i-old-a"}))
-	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
-	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-early-a"))))
-	i.Expect(i.cloud.get("i-other-a")).To(Equal(before), "nothing is marked again")
-	i.expunge(other)
-	i.scan(2)
-	i.Expect(i.cloud.deleted).To(ContainElement("i-other-a"))
-}
-
-// Signs of a copy, or of another owner, are remembered: after a restart, and for a week after the latest.
-func TestAContestIsRemembered(t *testing.T) {
-	i := newInstallation(t)
-	gone := i.launch("gone")
-	i.scan(4)
-	i.cloud.add(testScope, driver.Instance{ID: "i-copy", OwnerUID: "x", Owner: "ns/x",
-		Lineage: driver.Lineage{Cluster: i.green().UID, Epoch: "other", At: i.clock.Now().Add(-20 * time.Minute)}.String()})
-	i.scan(1)
-	i.cloud.vanish("i-copy")
-	i.restart()
-	i.expunge(gone)
-	i.scan(4)
-	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(assessment(Contested)).To(BeEquivalentTo(1))
-	i.clock.Step(keepContest)
-	i.scan(2)
-	i.Expect(i.cloud.deleted).To(HaveLen(1))
-}
-
 // The record has no more Clusters than a ConfigMap takes. Of one that it does not have nothing is ended.
 func TestTheClustersOfTheRecordAreBounded(t *testing.T) {
 	g := NewWithT(t)
-	w := &World{Clusters: map[types.UID]Cluster{}, Before: map[types.UID]int64{}, Claims: newClaims(), Contested: map[types.UID]bool{}}
+	w := &World{Clusters: map[types.UID]Cluster{}, Before: map[types.UID]int64{}, Claims: newClaims()}
 	add := func(uid types.UID) { w.Clusters[uid], w.Before[uid] = Cluster{UID: uid, Generation: 123456}, 123456 }
 	add("zzz")
 	record := Record{}.examined(w, testStart, nil)
 	for n := range maxClusters {
 		add(types.UID(fmt.Sprintf("%036d", n)))
-		w.Contested[w.Clusters[types.UID(fmt.Sprintf("%036d", n))].UID] = true
 	}
 	record = record.examined(w, testStart, nil)
 	g.Expect(record.Clusters).To(HaveLen(maxClusters))

@@ -24,7 +24,7 @@ import (
 
 // process is a leader, or one that believes to be.
 type process struct {
-	reign     *Reign
+	store     *Store
 	collector *Collector
 }
 
@@ -83,14 +83,14 @@ func (l *land) cluster(uid types.UID, name string) *clusterv1.Cluster {
 }
 
 func (l *land) process(api *memoryAPI) *process {
-	p := &process{reign: NewReign(api, api, l.clock, testKey)}
+	p := &process{store: NewStore(api, api, l.clock, testKey)}
 	p.collector = &Collector{
-		Kind: "ExampleMachine", APIReader: api, Recorder: p, Clock: l.clock, Cloud: l.cloud, Remarker: l.cloud, Reign: p.reign,
+		Kind: "ExampleMachine", APIReader: api, Recorder: p, Clock: l.clock, Cloud: l.cloud, Remarker: l.cloud, Store: p.store,
 		Options: Options{Period: DefaultPeriod, Record: testKey}, CallTimeout: time.Minute, Claim: claimOf,
 		NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} },
 		Tracked: func() []driver.Scope { return []driver.Scope{testScope} },
 	}
-	_ = p.reign.Begin(l.ctx)
+	_ = p.store.Begin(l.ctx)
 	return p
 }
 

@@ -13,18 +13,15 @@ import (
 // maxRemarks is how many lineages are written in one scan of a scope: after an upgrade all of them are.
 const maxRemarks = 1000
 
-// remark writes the lineages of what an object here owns and was launched, or last marked, in the name of another owner: before a move,
-// before an upgrade, or after a backup that was restored since. It takes a verified mark: a claim alone takes nothing over. What cannot be
+// remark writes the lineages of what an object here owns and carries one that proves nothing: after a move, an upgrade, the restore of a
+// backup, or a launch right before a start. It takes a verified mark: a claim alone takes nothing over. What cannot be
 // written is no worse than it was, and is tried again by the next scan.
 func (c *Collector) remark(ctx context.Context, w *World, l *list) {
 	if c.Remarker == nil {
 		return
 	}
-	left, stale := maxRemarks, w.staleOf(l)
-	c.mu.Lock()
-	c.scope(l.scope).takeOver(l, stale)
-	c.mu.Unlock()
-	for cluster, owned := range stale {
+	left := maxRemarks
+	for cluster, owned := range w.staleOf(l) {
 		for batch := range slices.Chunk(owned[:min(len(owned), left)], c.batchSize()) {
 			left -= len(batch)
 			c.remarkBatch(ctx, l.scope, cluster, batch)
@@ -43,7 +40,7 @@ func (w *World) staleOf(l *list) map[Cluster][]Claim {
 			continue
 		}
 		cluster, here := byName[claim.Namespace+"/"+claim.Cluster]
-		if here && !cluster.Paused && !w.Contested[cluster.UID] && w.stale(f, cluster) {
+		if here && !cluster.Paused && w.stale(f, cluster) {
 			claim.Handle.ProviderID = f.ProviderID
 			owned[cluster] = append(owned[cluster], claim)
 		}
@@ -54,31 +51,26 @@ func (w *World) staleOf(l *list) map[Cluster][]Claim {
 // stale returns whether the lineage of what an object of the Cluster owns has to be rewritten.
 func (w *World) stale(f Found, cluster Cluster) bool {
 	lineage, ok := driver.ParseLineage(f.Lineage)
-	epoch, known := w.Record.epoch(lineage.Epoch)
-	if !ok || !known || lineage.Cluster != cluster.UID || w.Known[cluster.UID].unproven(lineage.At) {
+	if !ok || lineage.Installation != w.Record.Installation || lineage.Cluster != cluster.UID || w.Known[cluster.UID].unproven(lineage.At) {
 		return true
 	}
-	return !epoch.covers(lineage.At) && (epoch.ID != w.Current || lineage.At.Unix() < epoch.From)
+	return !w.Record.covers(lineage.At) && !w.Record.awaits(lineage.At, w.Now)
 }
 
 // remarkBatch writes one lineage for several instances of a Cluster.
 func (c *Collector) remarkBatch(ctx context.Context, in driver.Scope, cluster Cluster, batch []Claim) {
-	lineage, handles := "", make([]driver.Handle, 0, len(batch))
+	lineage, err := c.Store.Mark(cluster.UID, in)
+	if err != nil || ctx.Err() != nil {
+		return
+	}
+	handles := make([]driver.Handle, 0, len(batch))
 	for _, claim := range batch {
-		// Each is noted to be marked by now, so that the next scan looks whether it is still there. The first is the earliest.
-		one, err := c.Reign.Mark(cluster.UID, claim.UID, in)
-		if err != nil || ctx.Err() != nil {
-			return
-		}
-		if lineage == "" {
-			lineage = one
-		}
 		handles = append(handles, claim.Handle)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()
 	var errs []error
-	err := driver.Recover(ctx, "Remark", func() error {
+	err = driver.Recover(ctx, "Remark", func() error {
 		errs = c.Remarker.Remark(ctx, in, handles, lineage)
 		return nil
 	})
@@ -94,4 +86,13 @@ func (c *Collector) remarkBatch(ctx context.Context, in driver.Scope, cluster Cl
 		ctrl.LoggerFrom(ctx).Error(err, "Writing the lineage of an instance failed: it is not collected should its object be removed by force",
 			"providerID", handles[i].ProviderID, "owner", handles[i].Owner)
 	}
+}
+
+// clustersByName are the Clusters by namespace/name.
+func (w *World) clustersByName() map[string]Cluster {
+	byName := map[string]Cluster{}
+	for _, cluster := range w.Clusters {
+		byName[cluster.Namespace+"/"+cluster.Name] = cluster
+	}
+	return byName
 }

@@ -3,7 +3,6 @@ package orphans
 import (
 	"errors"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,7 +63,7 @@ func TestAfterAnUpgradeWhatIsClaimedGetsALineage(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
 }
 
-// After a restore, what the restored objects own is marked again although their process knows nothing of its epoch.
+// After a restore, what the restored objects own is marked again, so that it is covered by the next scan.
 func TestAfterARestoreWhatIsClaimedGetsALineage(t *testing.T) {
 	i := newInstallation(t)
 	i.scan(1)
@@ -78,7 +77,7 @@ func TestAfterARestoreWhatIsClaimedGetsALineage(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
 }
 
-// A restart alone writes nothing: the epochs before it are known.
+// A restart writes nothing of what a scan had seen before.
 func TestARestartWritesNoLineage(t *testing.T) {
 	i := newInstallation(t)
 	i.launch("m")
@@ -147,35 +146,4 @@ func TestAnotherIdentityOfTheAccountWritesNoLineage(t *testing.T) {
 	i.Expect(w.staleOf(&list{scope: testScope, found: found})).To(HaveLen(1))
 	other := driver.Scope{Identity: "other", Location: testScope.Location}
 	i.Expect(w.staleOf(&list{scope: other, found: found})).To(BeEmpty())
-}
-
-// A backup of the source from before a move is restored after it: both have an object for the instance, and mark it in turn. To be rid of
-// the wrong one by force must not end the instance of the other.
-func TestABackupOfBeforeAMoveTakesNothingOver(t *testing.T) {
-	source := newInstallation(t)
-	source.launch("m")
-	source.scan(2)
-	restored := source.copied()
-	target := install(t, source.cloud, "b")
-	target.arrive("m", "i-m-a", source.cloud.get("i-m-a"))
-	target.scan(2)
-
-	restored.restart()
-	for range 6 {
-		restored.scan(1)
-		target.clock.Step(-DefaultPeriod + time.Minute)
-		target.scan(1)
-	}
-	source.Expect(restored.events).To(ConsistOf(HavePrefix("ns/green InstanceContested: ")))
-	source.Expect(target.events).To(HaveLen(1))
-	m := &examplev1.ExampleMachine{}
-	restored.Expect(restored.api.Get(restored.ctx, client.ObjectKey{Namespace: "ns", Name: "m"}, m)).To(Succeed())
-	restored.scan(1) // The latest mark is the restored one's, and the target is down.
-	restored.expunge(m)
-	restored.scan(4)
-	source.Expect(source.cloud.deleted).To(BeEmpty())
-	target.scan(1)
-	lineage, ok := driver.ParseLineage(source.cloud.get("i-m-a").Lineage)
-	source.Expect(ok).To(BeTrue())
-	source.Expect(lineage.Cluster).To(Equal(target.green().UID))
 }

@@ -36,7 +36,7 @@ type installation struct {
 	api       client.WithWatch
 	faults    interceptor.Funcs
 	collector *Collector
-	reign     *Reign
+	store     *Store
 	options   Options
 	// events are those of the process, each "reason: note".
 	events []string
@@ -98,16 +98,16 @@ func (i *installation) pause(paused bool) {
 // restart ends the process, whose memory is lost, and starts another.
 func (i *installation) restart() {
 	i.start()
-	i.Expect(i.reign.Begin(i.ctx)).To(Succeed())
+	i.Expect(i.store.Begin(i.ctx)).To(Succeed())
 }
 
 // start starts a process that has not read its record yet.
 func (i *installation) start() {
 	c := interceptor.NewClient(i.api, i.faults)
-	i.reign = NewReign(c, c, i.clock, testKey)
+	i.store = NewStore(c, c, i.clock, testKey)
 	i.collector = &Collector{
 		Remarker: i.cloud, Leftovers: i.cloud,
-		Kind: "ExampleMachine", APIReader: c, Recorder: i, Clock: i.clock, Cloud: i.cloud, Reign: i.reign, Options: i.options,
+		Kind: "ExampleMachine", APIReader: c, Recorder: i, Clock: i.clock, Cloud: i.cloud, Store: i.store, Options: i.options,
 		NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} }, CallTimeout: time.Minute, Claim: claimOf,
 	}
 }
@@ -153,7 +153,7 @@ func (i *installation) object(name string) *examplev1.ExampleMachine {
 func (i *installation) launch(name string) *examplev1.ExampleMachine {
 	i.t.Helper()
 	m := i.object(name)
-	lineage, _ := i.reign.Mark(i.green().UID, m.UID, testScope)
+	lineage, _ := i.store.Mark(i.green().UID, testScope)
 	m.Annotations = map[string]string{"uid": string(m.UID)}
 	i.cloud.add(testScope, driver.Instance{
 		ID: "i-" + name + "-" + i.uids, OwnerUID: m.UID, Owner: "ns/" + name, Lineage: lineage, Token: driver.Token("ns/"+name, m.UID, 1),

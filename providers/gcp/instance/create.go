@@ -67,8 +67,18 @@ func instanceOf(launch driver.Launch[*infrav1.GCPMachine], maintenance infrav1.O
 	}
 	if spec.ConfidentialType != "" {
 		instance.ConfidentialInstanceConfig = &confidentialConfig{true, string(spec.ConfidentialType)}
+		instance.MinCPUPlatform = leastProcessor(spec, launch.Placement.InstanceType)
 	}
 	return instance
+}
+
+// leastProcessor is the least processor of a Confidential VM: SEV_SNP, and SEV that migrates on n2d, need AMD Milan.
+func leastProcessor(spec *infrav1.GCPMachineSpec, machineType string) string {
+	migrates := spec.ConfidentialType == "SEV" && spec.OnHostMaintenance == infrav1.OnHostMaintenanceMigrate
+	if strings.HasPrefix(machineType, "n2d-") && (migrates || spec.ConfidentialType == "SEV_SNP") {
+		return "AMD Milan"
+	}
+	return ""
 }
 
 // markOf are the labels that instances and disks are marked with.

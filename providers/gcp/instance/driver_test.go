@@ -155,6 +155,16 @@ func TestSpecs(t *testing.T) {
 			f.Expect(i.ServiceAccounts[0].Scopes).To(Equal([]string{"https://www.googleapis.com/auth/cloud-platform"}))
 			f.Expect(i.DeletionProtection).To(BeTrue())
 		}},
+		"SEV_SNP": {func(s *infrav1.GCPMachineSpec) { s.MachineType, s.ConfidentialType = "n2d-standard-2", "SEV_SNP" },
+			func(f *fixture, i compute.Instance) {
+				f.Expect(i.MinCPUPlatform).To(Equal("AMD Milan"))
+				f.Expect(i.Scheduling.OnHostMaintenance).To(Equal("TERMINATE"))
+			}},
+		"SEV that migrates": {func(s *infrav1.GCPMachineSpec) {
+			s.MachineType, s.ConfidentialType, s.OnHostMaintenance = "n2d-standard-2", "SEV", "MIGRATE"
+		}, func(f *fixture, i compute.Instance) {
+			f.Expect(i.MinCPUPlatform).To(Equal("AMD Milan"))
+		}},
 		"reservation and image": {func(s *infrav1.GCPMachineSpec) {
 			s.Reservation = &infrav1.Reservation{Affinity: infrav1.ReservationAffinitySpecific, Name: "r"}
 			s.Image, s.Metadata = infrav1.ImageReference{Project: "images", Name: "node-v1-36-2"}, map[string]infrav1.MetadataValue{"a": "b"}

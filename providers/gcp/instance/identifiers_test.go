@@ -72,15 +72,18 @@ func TestDriver_ProjectOfADomain(t *testing.T) {
 // Paths of images, by the project that is named where.
 func TestImagePath(t *testing.T) {
 	for expected, image := range map[string]infrav1.ImageReference{
-		"projects/own:p/global/images/n":        {Name: "n"},
-		"projects/own:p/global/images/m":        {Name: "global/images/m"},
-		"projects/a/global/images/n":            {Project: "projects/a", Name: "n"},
-		"projects/b.c:d/global/images/n":        {Name: "projects/b.c:d/global/images/n"},
-		"projects/own:p/global/images/family/f": {Name: "family/f"},
-		"projects/h/global/images/n":            {Name: "//compute.googleapis.com/projects/h/global/images/n"},
-		"projects/i/global/images/n":            {Name: "https://compute.googleapis.com/compute/beta/projects/i/global/images/n"},
-		"projects/e/global/images/family/f":     {Family: "projects/e/global/images/family/f"},
-		"projects/g/global/images/family/f":     {Project: "g", Family: "family/f"},
+		"projects/own:p/global/images/n":         {Name: "n"},
+		"projects/own:p/global/images/m":         {Name: "global/images/m"},
+		"projects/a/global/images/n":             {Project: "projects/a", Name: "n"},
+		"projects/b.c:d/global/images/n":         {Name: "projects/b.c:d/global/images/n"},
+		"projects/own:p/global/images/family/f":  {Name: "family/f"},
+		"projects/h/global/images/n":             {Name: "//compute.googleapis.com/projects/h/global/images/n"},
+		"projects/i/global/images/n":             {Name: "https://compute.googleapis.com/compute/beta/projects/i/global/images/n"},
+		"projects/e/global/images/family/f":      {Family: "projects/e/global/images/family/f"},
+		"projects/g/global/images/family/f":      {Project: "g", Family: "family/f"},
+		"projects/j.c:k/global/images/n":         {Name: "j.c:k/n"},
+		"projects/debian/global/images/family/f": {Family: "debian/f"},
+		"projects/l/global/images/family/f":      {Project: "l", Name: "family/f"},
 	} {
 		spec := infrav1.GCPMachineSpec{Project: "own:p", Image: image}
 		NewWithT(t).Expect(spec.ImagePath()).To(Equal(expected))
@@ -97,6 +100,7 @@ func TestScopeURLs_NamesOfGcloud_AreExpanded(t *testing.T) {
 		{[]string{"default", "gke-default", "storage-ro"}, append([]string{"monitoring", "monitoring.write", "pubsub"}, shared...)},
 		{[]string{"cloud-source-repos"}, []string{"source.full_control"}},
 		{[]string{"cloud-source-repos-ro", "taskqueue"}, []string{"source.read_only", "taskqueue"}},
+		{[]string{"sql", "useraccounts-ro", "useraccounts-rw"}, []string{"sqlservice", "cloud.useraccounts.readonly", "cloud.useraccounts"}},
 		{[]string{"storage-rw", auth + "devstorage.read_write"}, []string{"devstorage.read_write"}},
 	} {
 		var urls []string

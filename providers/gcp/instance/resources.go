@@ -32,6 +32,7 @@ type vm struct {
 	GuestAccelerators          []accelerator       `json:"guestAccelerators,omitempty"`
 	ShieldedInstanceConfig     *shieldedConfig     `json:"shieldedInstanceConfig,omitempty"`
 	ConfidentialInstanceConfig *confidentialConfig `json:"confidentialInstanceConfig,omitempty"`
+	MinCPUPlatform             string              `json:"minCpuPlatform,omitempty"`
 	ReservationAffinity        *affinity           `json:"reservationAffinity,omitempty"`
 }
 

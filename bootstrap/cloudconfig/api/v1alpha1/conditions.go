@@ -90,6 +90,9 @@ const (
 	// TargetForbiddenReason: the identity in the Cluster's kubeconfig lacks a permission, or an admission policy or webhook denies what
 	// it asks for. The message has the words of whoever refuses.
 	TargetForbiddenReason = "TargetForbidden"
+	// RefusedByAPIServerReason: the API server of the management cluster refuses a write, by RBAC, a policy, a webhook or a quota. The
+	// message has its words.
+	RefusedByAPIServerReason = "RefusedByAPIServer"
 	// CertificateRequestRefusedReason: a certificate request with the machine's token was not approved.
 	CertificateRequestRefusedReason = "CertificateRequestRefused"
 	// InternalErrorReason: a call failed and is tried again.

@@ -18,8 +18,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.marketType) || self.marketType != 'CapacityBlock' || has(self.capacityReservation) && has(self.capacityReservation.id)",message="marketType CapacityBlock needs the ID of the Capacity Block: set capacityReservation.id",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservation)",message="spot instances run in no Capacity Reservation: remove spot or capacityReservation",fieldPath=".capacityReservation"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostID) && !has(self.placement.hostResourceGroupARN) && (!has(self.placement.tenancy) || self.placement.tenancy != 'host')",message="spot instances do not run on Dedicated Hosts: remove spot, or tenancy host and what names a host from placement",fieldPath=".placement"
+// +kubebuilder:validation:XValidation:rule="has(self.placement) && has(self.placement.tenancy) && self.placement.tenancy == 'host' || ![[self.instanceType], has(self.fallbackInstanceTypes) ? self.fallbackInstanceTypes : []].exists(l, l.exists(t, t.startsWith('mac')))",message="EC2 runs Mac instances on Dedicated Hosts alone: allocate a host and set placement.tenancy to host, or choose another instance type",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.terminationProtection) || !self.terminationProtection",message="EC2 protects no spot instances from termination: remove spot or terminationProtection",fieldPath=".terminationProtection"
-// +kubebuilder:validation:XValidation:rule="!has(self.userDataStorage) || self.userDataStorage.type != 'SecretsManager' || has(self.iamInstanceProfile)",message="with userDataStorage.type SecretsManager the instance reads its user data by its role: set iamInstanceProfile, or type Inline",fieldPath=".userDataStorage"
 type AWSMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
@@ -99,10 +99,6 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_+=,.@-]{1,128}$') || self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:instance-profile/([!-~]+/)?[a-zA-Z0-9_+=,.@-]{1,128}$')",message="give the name of an instance profile (not of a role), of at most 128 characters, or its ARN: arn:aws:iam::<account>:instance-profile/<name>"
 	IAMInstanceProfile string `json:"iamInstanceProfile,omitempty"`
-
-	// userDataStorage is where the instance finds its user data, which are its bootstrap data. Unset means Inline.
-	// +optional
-	UserDataStorage *UserDataStorage `json:"userDataStorage,omitempty"`
 
 	// keyName is the name of the EC2 key pair for SSH: not its ID. Unset means no key.
 	// +optional

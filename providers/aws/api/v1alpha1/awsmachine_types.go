@@ -65,7 +65,6 @@ type AWSMachine struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.cpuOptions) == has(oldSelf.cpuOptions) && (!has(self.cpuOptions) || self.cpuOptions == oldSelf.cpuOptions)",message="cpuOptions is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.terminationProtection) == has(oldSelf.terminationProtection) && (!has(self.terminationProtection) || self.terminationProtection == oldSelf.terminationProtection)",message="terminationProtection is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.userDataCompression) == has(oldSelf.userDataCompression) && (!has(self.userDataCompression) || self.userDataCompression == oldSelf.userDataCompression)",message="userDataCompression is immutable"
-	// +kubebuilder:validation:XValidation:rule="has(self.userDataStorage) == has(oldSelf.userDataStorage) && (!has(self.userDataStorage) || self.userDataStorage == oldSelf.userDataStorage)",message="userDataStorage is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.launchTimeoutSeconds) == has(oldSelf.launchTimeoutSeconds) && (!has(self.launchTimeoutSeconds) || self.launchTimeoutSeconds == oldSelf.launchTimeoutSeconds)",message="launchTimeoutSeconds is immutable"
 	Spec AWSMachineSpec `json:"spec,omitempty,omitzero"`
 

@@ -15,11 +15,12 @@ const (
 func TestIdentifiers_AsAWSPrintsThem_AreAccepted(t *testing.T) {
 	for _, change := range []string{
 		`region: us-gov-west-1`, `region: cn-northwest-1`, `region: us-isob-east-1`, `region: eusc-de-east-1`, `region: ap-southeast-5`,
-		`instanceType: u7i-12tb.224xlarge`, `instanceType: mac2-m2.metal`,
+		`instanceType: u7i-12tb.224xlarge`, `{spot: null, instanceType: mac2-m2.metal, placement: {tenancy: host}}`,
 		`ami: {id: ami-0123456789abcdef0}`, `ami: {id: ami-1a2b3c4d}`,
 		`ami: {id: "arn:aws:ec2:us-east-1::image/ami-0123456789abcdef0"}`,
 		`ami: {id: "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"}`,
-		`ami: {id: "resolve:ssm:golden-ami"}`, `ami: {id: "resolve:ssm:golden-ami:3"}`, `ami: {id: "resolve:ssm:/golden/ami:stable"}`,
+		`ami: {id: "resolve:ssm:golden-ami"}`, `ami: {id: "ssm:/aws/service/eks/optimized-ami/1.36/image_id"}`, `ami: {ssmParameter: "ssm:/golden"}`,
+		`ami: {id: "resolve:ssm:golden-ami:3"}`, `ami: {id: "resolve:ssm:/golden/ami:stable"}`,
 		`ami: {id: "resolve:ssm:arn:aws:ssm:us-east-1:123456789012:parameter/golden/ami"}`,
 		`ami: {ssmParameter: "resolve:ssm:/aws/service/bottlerocket/aws-k8s-1.36/x86_64/latest/image_id"}`,
 		`ami: {ssmParameter: /aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id}`,

@@ -24,7 +24,6 @@ ipv6: {count: 1}
 interfaceType: efa
 extraInterfaces: [{interfaceType: efa-only, networkCardIndex: 1}]
 sourceDestCheck: false
-userDataStorage: {type: SecretsManager}
 `
 
 // others are another value for each field, as valid for itself as the one that it replaces.
@@ -55,7 +54,6 @@ extraInterfaces: [{deviceIndex: 1}]
 sourceDestCheck: true
 metadata: {tokens: Optional}
 userDataCompression: None
-userDataStorage: {type: Inline}
 launchTimeoutSeconds: 700
 `
 

@@ -25,11 +25,11 @@ type Filter struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.id), has(self.ssmParameter), has(self.filters)].filter(x, x).size() == 1",message="exactly one of id, ssmParameter and filters must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.filters) == has(self.owners)",message="owners must be set with filters, and only then: a search without owners finds images that anybody published"
 type AMIReference struct {
-	// id of the image, its ARN, or resolve:ssm: with what ssmParameter takes, as in launch templates.
+	// id of the image, its ARN, or resolve:ssm: or ssm: with what ssmParameter takes, as in launch templates and in kOps.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:([0-9]{12})?:image/)?ami-[0-9a-f]+$') || self.matches('^resolve:ssm:(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$')",message="give the ID of an image (ami-...), its ARN, or resolve:ssm:<parameter>; images are found by name with filters"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(arn:aws[a-z-]*:ec2:[a-z0-9-]+:([0-9]{12})?:image/)?ami-[0-9a-f]+$') || self.matches('^(resolve:)?ssm:(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$')",message="give the ID of an image (ami-...), its ARN, or resolve:ssm:<parameter>; images are found by name with filters"
 	ID string `json:"id,omitempty"`
 
 	// ssmParameter is the name or the ARN of a parameter of AWS Systems Manager whose value is the ID of
@@ -40,7 +40,7 @@ type AMIReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^(resolve:ssm:)?(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$`
+	// +kubebuilder:validation:Pattern=`^((resolve:)?ssm:)?(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$`
 	SSMParameter string `json:"ssmParameter,omitempty"`
 
 	// filters of DescribeImages, for example {name: name, values: ["millwright-node-v1.36.*"]}.

@@ -38,10 +38,6 @@ func TestInvalidHardware(t *testing.T) {
 		`{spot: null, capacityReservation: {resourceGroupARN: x}}`:                                        "spec.capacityReservation.resourceGroupARN",
 		`{spot: null, capacityReservation: {id: cr-1, resourceGroupARN: "` + reservationGroup + `"}}`:     "remove id or resourceGroupARN",
 		`{spot: null, capacityReservation: {id: cr-1, preference: open}}`:                                 "remove preference",
-		`userDataStorage: {}`:                                                                             "spec.userDataStorage",
-		`userDataStorage: {type: S3}`:                                                                     "spec.userDataStorage.type: Unsupported value",
-		`{iamInstanceProfile: null, userDataStorage: {type: SecretsManager}}`: "spec.userDataStorage: Invalid value: with userDataStorage.type SecretsManager the instance reads " +
-			"its user data by its role: set iamInstanceProfile, or type Inline",
 		`placement: {}`:                                              "spec.placement",
 		`placement: {partition: 1}`:                                  "spec.placement.partition: Invalid value: a partition is one of a placement group: set groupName",
 		`placement: {groupName: a, partition: 8}`:                    "spec.placement.partition",
@@ -89,6 +85,25 @@ func TestValidHardware(t *testing.T) {
 		t.Run(change, func(t *testing.T) {
 			NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(Succeed())
 		})
+	}
+}
+
+// EC2 runs Mac instances on Dedicated Hosts alone: crossplane-contrib/provider-aws #1538, kitchen-ec2 #591.
+func TestAWSMachine_ProviderAWS1538_MacWithoutHost_IsRefused(t *testing.T) {
+	for _, change := range []string{
+		`{spot: null, instanceType: mac1.metal}`,
+		`{spot: null, instanceType: mac-m4.metal, placement: {tenancy: dedicated}}`,
+		`{spot: null, fallbackInstanceTypes: [mac2-m2pro.metal], placement: {groupName: a}}`,
+	} {
+		t.Run(change, func(t *testing.T) {
+			NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(MatchError(ContainSubstring("set placement.tenancy to host")))
+		})
+	}
+	for _, change := range []string{
+		`{spot: null, instanceType: mac2.metal, placement: {tenancy: host}}`,
+		`{spot: null, instanceType: mac2.metal, placement: {tenancy: host, hostResourceGroupARN: "` + hostGroup + `"}}`,
+	} {
+		t.Run(change, func(t *testing.T) { NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(Succeed()) })
 	}
 }
 

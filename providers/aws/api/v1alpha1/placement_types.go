@@ -93,7 +93,7 @@ type Placement struct {
 	Partition *int32 `json:"partition,omitempty"`
 
 	// tenancy is who else has instances on the hardware: default, other accounts; dedicated, none; host,
-	// a Dedicated Host of the account. Unset means the tenancy of the VPC.
+	// a Dedicated Host of the account, which Mac instance types require. Unset means the tenancy of the VPC.
 	// +optional
 	Tenancy Tenancy `json:"tenancy,omitempty"`
 

@@ -4,6 +4,8 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
+// Rules write ' '.trim() for an empty text: gofmt turns two single quotes in a doc comment into another character.
+
 // AzureMachineSpec is the desired state of one virtual machine. All of it but providerID is fixed when the object is created: a machine is
 // replaced, never changed.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackVMSizes) || !self.fallbackVMSizes.exists(size, size.lowerAscii() == self.vmSize.lowerAscii())",message="vmSize is tried first anyway: remove it from fallbackVMSizes",fieldPath=".fallbackVMSizes"
@@ -16,7 +18,10 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.dataDisks) || !self.dataDisks.exists(d, has(d.storageAccountType) && d.storageAccountType in ['UltraSSD_LRS', 'PremiumV2_LRS'])",message="machines of an availability set have no disks of type UltraSSD_LRS or PremiumV2_LRS: remove placement.availabilitySetID, or choose another storageAccountType",fieldPath=".dataDisks"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacityReservationGroupID) || !has(self.placement) || !has(self.placement.hostGroupID) && !has(self.placement.availabilitySetID)",message="a capacity reservation is for machines without dedicated host and availability set: remove capacityReservationGroupID, or placement.hostGroupID and placement.availabilitySetID",fieldPath=".capacityReservationGroupID"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostGroupID)",message="Spot Virtual Machines run on no dedicated host: remove spot or placement.hostGroupID",fieldPath=".placement"
-// +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || z.lowerAscii().startsWith(self.location.lowerAscii() + '-'))",message="a zone that begins with another region than location, or with location by its display name: write the number alone",fieldPath=".zones"
+// +kubebuilder:validation:XValidation:rule="!has(self.zones) || self.zones.all(z, size(z) == 1 || (')' + self.location.replace(' ', ' '.trim()).lowerAscii()).endsWith(')' + z.substring(0, size(z) - 2).lowerAscii()))",message="a zone that begins with another region than location: write the number alone, or change location",fieldPath=".zones"
+// +kubebuilder:validation:XValidation:rule="!self.resourceGroup.startsWith('/') || self.resourceGroup.lowerAscii().split('/')[2] in self.subscriptionID.lowerAscii().split('/')",message="the resource group is in another subscription than subscriptionID: give the name or the ID of a resource group of that subscription",fieldPath=".resourceGroup"
+// +kubebuilder:validation:XValidation:rule="has(self.securityProfile) && has(self.securityProfile.type) && self.securityProfile.type == 'ConfidentialVM' || ![[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].exists(l, l.exists(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+( [(].*)?$')))",message="Azure runs sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 as confidential machines alone: set securityProfile.type to ConfidentialVM and securityProfile.vTPM to true and choose an image for them, or choose another size",fieldPath=".securityProfile"
+// +kubebuilder:validation:XValidation:rule="!has(self.securityProfile) || !has(self.securityProfile.type) || self.securityProfile.type != 'ConfidentialVM' || [[self.vmSize], has(self.fallbackVMSizes) ? self.fallbackVMSizes : []].all(l, l.all(s, s.matches('(?i)^(standard[_ ])?([de]c[0-9]+(-[0-9]+)?i?[ae]d?s|ncc[0-9]+[a-z]+[_ ][a-z0-9]+)[_ ]v[0-9]+( [(].*)?$')))",message="Azure runs confidential machines on sizes such as DC2as_v5, EC2as_v5 and DC2es_v5 alone: choose such sizes, or another securityProfile.type",fieldPath=".securityProfile"
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || self.providerID.matches('^azure:///subscriptions/[0-9a-z-]+/resourceGroups/[^/A-Z]+/providers/Microsoft.Compute/virtualMachines/[^/]+$')",message="providerID has the form that Nodes get from the Azure cloud-controller-manager: azure:///subscriptions/<ID>/resourceGroups/<group in lower case>/providers/Microsoft.Compute/virtualMachines/<name>",fieldPath=".providerID"
 type AzureMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
@@ -34,11 +39,11 @@ type AzureMachineSpec struct {
 	SubscriptionID string `json:"subscriptionID,omitempty"`
 
 	// resourceGroup is the resource group that the machine, its network interface, its disks and its public IP address are in. It has to
-	// exist.
+	// exist. Also by its resource ID, /subscriptions/<ID>/resourceGroups/<name>, of the subscription of subscriptionID.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=90
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_()]([A-Za-z0-9_().-]*[A-Za-z0-9_()-])?$`
+	// +kubebuilder:validation:MaxLength=160
+	// +kubebuilder:validation:Pattern=`(?i)^(/subscriptions/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/resourceGroups/)?[A-Z0-9_()]([A-Z0-9_().-]{0,88}[A-Z0-9_()-])?/?$`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
 
 	// location is the Azure region by its name, for example westeurope, or its display name, West Europe.
@@ -49,9 +54,8 @@ type AzureMachineSpec struct {
 	Location string `json:"location,omitempty"`
 
 	// zones are the availability zones that the machine may be in, for example ["1", "2"], or as Nodes have them, westeurope-1. They are
-	// the failure domains; the Machine's,
-	// when it has one, leaves only that. Among what is left, machines are spread, and a zone without capacity is passed over for a while.
-	// Unset means a machine that is in no zone.
+	// the failure domains; the Machine's, when it has one, leaves only that. Among what is left, machines are spread, and a zone without
+	// capacity is passed over for a while. Unset means a machine that is in no zone.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -64,8 +68,8 @@ type AzureMachineSpec struct {
 	// vmSize is the size of the machine, for example Standard_D4s_v5.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
+	// +kubebuilder:validation:MaxLength=96
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*( \([^()]*\))?$`
 	VMSize string `json:"vmSize,omitempty"`
 
 	// fallbackVMSizes are sizes that do as well, in the order in which they are tried while Azure has no capacity for those before in any of
@@ -75,8 +79,8 @@ type AzureMachineSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*$`
+	// +kubebuilder:validation:items:MaxLength=96
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*( \([^()]*\))?$`
 	FallbackVMSizes []string `json:"fallbackVMSizes,omitempty"`
 
 	// image is what the OS disk is made from.
@@ -182,8 +186,7 @@ type AzureMachineSpec struct {
 	Placement *Placement `json:"placement,omitempty"`
 
 	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519, or that
-	// line in
-	// base64. Unset means that no user can: Azure requires a key, so the machine gets one whose private key is discarded.
+	// line in base64. Unset means that no user can: Azure requires a key, so the machine gets one whose private key is discarded.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -7,8 +7,8 @@ type Spot struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:Pattern=`^(-1|[0-9]{1,6}(\.[0-9]{1,5})?)$`
-	// +kubebuilder:validation:XValidation:rule="self == '-1' || double(self) > 0.0",message="maxPrice must be more than 0: raise it, or set -1 for no limit"
+	// +kubebuilder:validation:Pattern=`^(-1(\.0+)?|[0-9]{1,6}(\.[0-9]{1,5})?)$`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('-1') || double(self) > 0.0",message="maxPrice must be more than 0: raise it, or set -1 for no limit"
 	MaxPrice string `json:"maxPrice,omitempty"`
 
 	// evictionPolicy is what becomes of the machine when Azure takes it back: Delete, or Deallocate, which keeps its disks, and their cost,
@@ -23,8 +23,10 @@ type Spot struct {
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type != 'Standard' || !has(self.secureBoot) && !has(self.vTPM)",message="secureBoot and vTPM need a type: set it to TrustedLaunch or ConfidentialVM"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'ConfidentialVM' || has(self.vTPM) && self.vTPM",message="a confidential machine needs a virtual TPM: set vTPM to true",fieldPath=".vTPM"
 type SecurityProfile struct {
-	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. Standard has to be registered in the subscription
-	// as the feature UseStandardSecurityType. Unset means Azure's default.
+	// type is Standard, TrustedLaunch or ConfidentialVM. Sizes and image have to support it. ConfidentialVM is required by the sizes for
+	// confidential machines (DC and EC of the families as, ads, es and eds, and NCC), is refused with others, and needs an image whose
+	// definition has it. Standard has to be registered in the subscription as the feature UseStandardSecurityType. Unset means Azure's
+	// default.
 	// +optional
 	// +kubebuilder:validation:Enum=Standard;TrustedLaunch;ConfidentialVM
 	Type string `json:"type,omitempty"`

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"net/http"
 	"reflect"
 	"time"
 
@@ -172,7 +173,10 @@ func (p *Process[M]) request(ctx context.Context, verb string, obj client.Object
 		return errLost
 	}
 	copied := copyOf(obj)
-	err := effect()
+	err := p.w.denial(verb, obj)
+	if err == nil {
+		err = effect()
+	}
 	if verb != "get" {
 		p.w.Log("%s: %s: %v", p.name, what, err)
 	}
@@ -185,6 +189,21 @@ func (p *Process[M]) request(ctx context.Context, verb string, obj client.Object
 		return errLost
 	}
 	return err
+}
+
+// denial is the answer of an API server whose policy denies a request; nil if none does.
+func (w *World[M]) denial(verb string, obj client.Object) error {
+	if w.Deny == nil {
+		return nil
+	}
+	why := w.Deny(verb, obj)
+	if why == "" {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: obj.GetName() + " is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: " + why,
+	}}
 }
 
 // refusalOf is the error of a request that is refused.

@@ -60,6 +60,8 @@ type World[M driver.Object] struct {
 	// effect.
 	CrashAt   int
 	CrashWhen string
+	// Deny, if set, returns why a policy denies a request for an object, with a verb such as "patch status"; "" if it does not.
+	Deny func(verb string, obj client.Object) string
 	// Draining, if set, reports whether the core drains the Node of a Machine that is being deleted. It is called with the world's lock.
 	Draining func(machine string) bool
 

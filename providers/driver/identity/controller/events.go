@@ -14,16 +14,11 @@ const (
 	unusableEvent = "IdentityUnusable"
 	// inUseEvent: the identity is being deleted and machines use it.
 	inUseEvent = "IdentityInUse"
-	// refusedEvent: the API server refuses the status, in which everything else is reported.
-	refusedEvent = "StatusRefused"
 )
 
 // record records the events of what has changed, if it was written, and the metrics.
 func (r *Reconciler[I]) record(s *scope[I], writeErr error) {
-	switch refusal := persist.Refusal(writeErr); {
-	case refusal != "":
-		s.events.Warning(refusedEvent, "WriteStatus", "%s", refusal)
-	case writeErr != nil:
+	if writeErr != nil && persist.Refusal(writeErr) == "" {
 		return
 	}
 	after := s.Object.CommonStatus()

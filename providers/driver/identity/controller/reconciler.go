@@ -56,8 +56,6 @@ type Reconciler[I identity.Object] struct {
 	Unused bool
 
 	checks checks
-	// conflicts are those that its reconciles have met in a row.
-	conflicts outcome.Retries
 }
 
 // Reconcile checks the credentials if that is due, writes what follows, and removes the finalizer of an identity that is being deleted and
@@ -77,7 +75,7 @@ func (r *Reconciler[I]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	s := r.newScope(id)
 	out := outcome.InOrder(ctx, s, r.release, r.hold, r.check)
-	return r.conflicts.Result(request, out.And(r.save(ctx, s, out.Err())))
+	return out.And(r.save(ctx, s, out.Err())).Result()
 }
 
 // save writes the status that follows, then records events and metrics.

@@ -37,7 +37,7 @@ type users struct {
 
 func (r *Reconciler[I]) newScope(id I) *scope[I] {
 	return &scope[I]{Base: scopes.NewBase(id, r.Clock.Now(), scopes.Writer[I, driverv1.IdentityStatus]{
-		Client: r.Client, Status: I.CommonStatus,
+		Client: r.Client, Recorder: r.Recorder, Status: I.CommonStatus,
 		// With the same controller of another installation, if both have it in their --watch-filter.
 		Shared: true,
 	})}

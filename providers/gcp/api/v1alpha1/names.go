@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,12 +75,10 @@ func (s *GCPMachineSpec) SubnetworkPath() string {
 func (s *GCPMachineSpec) ImagePath() string {
 	url := s.Image.Name + s.Image.Family
 	project := projectOf(url)
-	if project == "" {
-		project = lastOf(s.Image.Project)
+	if before, _, found := strings.Cut(url, "/"); found && project == "" && before != "family" && strings.Count(url, "/") == 1 {
+		project = before // As Terraform and kOps have it: debian-cloud/debian-13.
 	}
-	if project == "" {
-		project = s.ProjectID()
-	}
+	project = cmp.Or(project, lastOf(s.Image.Project), s.ProjectID())
 	path := "projects/" + project + "/global/images/"
 	if s.Image.Family != "" || strings.HasPrefix(url, "family/") || strings.Contains(url, "/family/") {
 		path += "family/"
@@ -119,9 +118,9 @@ var scopeAliases = map[string][]string{
 	"cloud-source-repos-ro": {"source.read_only"}, "compute-ro": {"compute.readonly"}, "compute-rw": {"compute"},
 	"datastore": {"datastore"}, "logging-write": {"logging.write"}, "monitoring": {"monitoring"}, "monitoring-read": {"monitoring.read"},
 	"monitoring-write": {"monitoring.write"}, "pubsub": {"pubsub"}, "service-control": {"servicecontrol"},
-	"service-management": {"service.management.readonly"}, "sql-admin": {"sqlservice.admin"}, "storage-full": {"devstorage.full_control"},
+	"service-management": {"service.management.readonly"}, "sql": {"sqlservice"}, "sql-admin": {"sqlservice.admin"}, "storage-full": {"devstorage.full_control"},
 	"storage-ro": {"devstorage.read_only"}, "storage-rw": {"devstorage.read_write"}, "taskqueue": {"taskqueue"}, "trace": {"trace.append"},
-	"userinfo-email": {"userinfo.email"},
+	"useraccounts-ro": {"cloud.useraccounts.readonly"}, "useraccounts-rw": {"cloud.useraccounts"}, "userinfo-email": {"userinfo.email"},
 	"default": {
 		"devstorage.read_only", "logging.write", "monitoring.write", "pubsub", "service.management.readonly", "servicecontrol", "trace.append",
 	},

@@ -2,7 +2,7 @@ package v1alpha1
 
 // ImageReference names a machine image.
 // +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.family)",message="exactly one of name and family must be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.project) || !(has(self.name) && self.name.contains('projects/')) && !(has(self.family) && self.family.contains('projects/'))",message="name or family has the project already: remove project",fieldPath=".project"
+// +kubebuilder:validation:XValidation:rule="!has(self.project) || [has(self.name) ? self.name : 'n', has(self.family) ? self.family : 'f'].all(n, !n.contains('projects/') && !n.matches('^([a-z0-9.-]+:)?[a-z0-9-]+/[^/]+$') || n.startsWith('family/'))",message="name or family has the project already: remove project",fieldPath=".project"
 type ImageReference struct {
 	// project that the image is in, for example ubuntu-os-cloud. Unset means the project of the instance.
 	// +optional
@@ -11,20 +11,20 @@ type ImageReference struct {
 	// +kubebuilder:validation:Pattern=`^(((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?projects/)?(([a-z0-9.-]+:)?[a-z0-9-]+)$`
 	Project string `json:"project,omitempty"`
 
-	// name of the image. Also as projects/<project>/global/images/<name>, with family/ before the name for the latest of a family, or as a
-	// URL.
+	// name of the image. Also as projects/<project>/global/images/<name>, with family/ before the name for the latest of a family, as
+	// <project>/<name>, which Terraform and kOps have, or as a URL.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?(family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/(family/)?|(([a-z0-9.-]+:)?[a-z0-9-]+)/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 
 	// family of images, of which the latest is taken that is not deprecated at the time of the launch.
-	// Also as projects/<project>/global/images/family/<family> or as a URL.
+	// Also as projects/<project>/global/images/family/<family>, as <project>/<family> or as a URL.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?(((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?family/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^((https:)?//[a-z0-9.-]+/(compute/[a-z0-9]+/)?)?(((projects/(([a-z0-9.-]+:)?[a-z0-9-]+)/)?global/images/)?family/|(([a-z0-9.-]+:)?[a-z0-9-]+)/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Family string `json:"family,omitempty"`
 }
 
@@ -123,7 +123,7 @@ type ServiceAccount struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|cloud-source-repos|cloud-source-repos-ro|compute-ro|compute-rw|datastore|default|gke-default|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql-admin|storage-full|storage-ro|storage-rw|taskqueue|trace|userinfo-email)$`
+	// +kubebuilder:validation:items:Pattern=`^https://|^(bigquery|cloud-platform|cloud-source-repos|cloud-source-repos-ro|compute-ro|compute-rw|datastore|default|gke-default|logging-write|monitoring|monitoring-read|monitoring-write|pubsub|service-control|service-management|sql|sql-admin|storage-full|storage-ro|storage-rw|taskqueue|trace|useraccounts-ro|useraccounts-rw|userinfo-email)$`
 	Scopes []string `json:"scopes,omitempty"`
 }
 

@@ -36,8 +36,6 @@ type Options struct {
 	Latency time.Duration
 	// MetadataTagsByDefault is the account's setting: launches that do not say otherwise have their tags in the metadata.
 	MetadataTagsByDefault bool
-	// SecretDeletion is how long the name of a secret is taken after its forced deletion, which Secrets Manager finishes later.
-	SecretDeletion time.Duration
 	// Machines boots instances; none boot when nil.
 	Machines simulator.Machines
 }

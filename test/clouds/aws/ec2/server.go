@@ -35,7 +35,6 @@ type Server struct {
 	interfaces []*networkInterface
 	addresses  *addresses
 	tokens     map[tokenKey]*reservation
-	secrets    []*secret
 	buckets    *simulator.Buckets
 }
 

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,21 +18,9 @@ const ssmTarget = "AmazonSSM."
 
 // serveJSON answers a call of a service that names its action in a header.
 func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request, target string) {
-	action, isSecret := strings.CutPrefix(strings.TrimPrefix(target, ssmTarget), secretsTarget)
-	p, service := params{"Action": action}, systemsManager
+	p := params{"Action": strings.TrimPrefix(target, ssmTarget)}
 	var body map[string]any
-	text, err := io.ReadAll(r.Body)
-	if err == nil {
-		err = json.Unmarshal(text, &body)
-	}
-	var secrets secretsBody
-	if isSecret && err == nil {
-		err = json.Unmarshal(text, &secrets)
-		service.perform = func(s *Server, r *http.Request, c *simulator.Exchange, p params) (reply, error) {
-			return s.performSecrets(r, c, p, secrets)
-		}
-	}
-	if err != nil {
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		writeJSONError(w, fail("SerializationException", "The request is no JSON"), s.requestID())
 		return
 	}
@@ -45,7 +32,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request, target string
 			p[name] = strconv.FormatBool(value)
 		}
 	}
-	s.answer(w, r, p, service)
+	s.answer(w, r, p, systemsManager)
 }
 
 // performSSM checks the caller and the request, and reads the parameter.

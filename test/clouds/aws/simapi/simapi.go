@@ -93,15 +93,6 @@ type NetworkInterface struct {
 	Tags                map[string]string `json:"tags,omitempty"`
 }
 
-// Secret is one secret of the account, without its value.
-type Secret struct {
-	Name string            `json:"name"`
-	ARN  string            `json:"arn"`
-	Tags map[string]string `json:"tags,omitempty"`
-	// Scheduled is true once its deletion is scheduled.
-	Scheduled bool `json:"scheduled,omitempty"`
-}
-
 // Delays are how long the account takes; all of them may be changed while it runs and hold for what
 // starts afterwards.
 type Delays struct {

@@ -68,9 +68,9 @@ func (s *Server) validSecurity(doc *vmDocument, size *Size, image *Image) error 
 	}
 	switch p.SecurityType {
 	case "":
-		return withoutSecurity(p, image)
+		return withoutSecurity(p, size, image)
 	case "Standard":
-		return s.standardSecurity(p)
+		return s.standardSecurity(p, size)
 	case "TrustedLaunch":
 		return trustedLaunch(size, image)
 	case "ConfidentialVM":
@@ -83,8 +83,10 @@ func encryptsState(os *osDisk) bool {
 	return os.ManagedDisk != nil && os.ManagedDisk.SecurityProfile != nil && os.ManagedDisk.SecurityProfile.SecurityEncryptionType != ""
 }
 
-func withoutSecurity(p *securityProfile, image *Image) error {
+func withoutSecurity(p *securityProfile, size *Size, image *Image) error {
 	switch {
+	case size.Confidential != "":
+		return unsupportedSecurity(size, "<NULL>")
 	case p.UefiSettings != nil:
 		return badRequest("Use of UEFI settings is not supported without a security type.")
 	case image.SecurityType == "TrustedLaunch" || image.SecurityType == "ConfidentialVM":
@@ -94,8 +96,10 @@ func withoutSecurity(p *securityProfile, image *Image) error {
 	return nil
 }
 
-func (s *Server) standardSecurity(p *securityProfile) error {
+func (s *Server) standardSecurity(p *securityProfile, size *Size) error {
 	switch {
+	case size.Confidential != "":
+		return unsupportedSecurity(size, "Standard")
 	case !slices.Contains(s.options.Catalog.Features, FeatureStandardSecurity):
 		return badRequest("The value of parameter securityProfile.securityType is invalid.")
 	case p.UefiSettings != nil:
@@ -106,7 +110,7 @@ func (s *Server) standardSecurity(p *securityProfile) error {
 
 func trustedLaunch(size *Size, image *Image) error {
 	switch {
-	case size.NoTrustedLaunch || !slices.Contains(size.Generations, "V2"):
+	case size.NoTrustedLaunch || size.Confidential != "" || !slices.Contains(size.Generations, "V2"):
 		return unsupportedSecurity(size, "TrustedLaunch")
 	case image.SecurityType != "TrustedLaunchSupported" && image.SecurityType != "TrustedLaunch":
 		return fail(http.StatusBadRequest, "BadRequest",

@@ -109,7 +109,22 @@ func (s *Server) checkMaintenance(i *instance, spot bool) error {
 	return nil
 }
 
-// checkConfidential: each technology is of some series, and only SEV on N2D and C3D migrates.
+// supports returns whether a machine type has a technology of Confidential VMs: of some series, one type alone has it.
+func (s series) supports(kind string, t *MachineType) bool {
+	switch {
+	case !slices.Contains(s.confidential, kind), strings.HasSuffix(t.Name, "-metal"):
+		return false
+	case s.name == "c3":
+		return strings.HasPrefix(t.Name, "c3-standard-")
+	case s.name == "a3":
+		return t.Name == "a3-highgpu-1g"
+	case s.name == "g4":
+		return t.Name == "g4-standard-48"
+	}
+	return true
+}
+
+// checkConfidential: each technology is of some types, and only SEV on N2D and C3D migrates; on N2D with AMD Milan, which SEV_SNP needs.
 func (s *Server) checkConfidential(i *instance) error {
 	c := value(i.ConfidentialInstanceConfig)
 	if !c.EnableConfidentialCompute && c.ConfidentialInstanceType == "" {
@@ -122,10 +137,13 @@ func (s *Server) checkConfidential(i *instance) error {
 	has := seriesOf(t.Name)
 	migrates := kind == "SEV" && (has.name == "n2d" || has.name == "c3d")
 	switch {
-	case !slices.Contains(has.confidential, kind), strings.HasSuffix(t.Name, "-metal"), has.name == "a3" && t.Name != "a3-highgpu-1g":
+	case !has.supports(kind, t):
 		return refused("The machine type %s does not support Confidential VM instances of type %s.", t.Name, kind)
 	case i.Scheduling.OnHostMaintenance == "MIGRATE" && !migrates:
 		return refused("Confidential VM instances of type %s must set onHostMaintenance to TERMINATE.", kind)
+	case has.name == "n2d" && i.MinCPUPlatform != "AMD Milan" && (kind == "SEV_SNP" || i.Scheduling.OnHostMaintenance == "MIGRATE"):
+		return refused("Confidential VM instances of type %s with onHostMaintenance %s need the minimum CPU platform AMD Milan.", kind,
+			i.Scheduling.OnHostMaintenance)
 	case len(i.Disks) > maxConfidentialDisks:
 		return invalid("resource.disks", "", "Confidential VM instances have %d disks at most.", maxConfidentialDisks)
 	}

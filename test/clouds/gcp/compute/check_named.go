@@ -14,6 +14,11 @@ func (s *Server) checkNamed(i *instance) error {
 		if account.Email != "default" && !s.exists(account.Email) {
 			return invalid("resource.serviceAccounts[0].email", account.Email, "The service account does not exist.")
 		}
+		for _, scope := range account.Scopes { // Short names are those of gcloud alone.
+			if !strings.HasPrefix(scope, "https://") {
+				return invalid("resource.serviceAccounts[0].scopes", scope, "A scope must be a URL.")
+			}
+		}
 	}
 	for n, d := range i.Disks {
 		if key := value(d.DiskEncryptionKey).KMSKeyName; key != "" && !s.exists(key) {

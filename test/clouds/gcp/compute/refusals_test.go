@@ -57,6 +57,9 @@ func confidential(kind, policy string) func(object) {
 	}
 }
 
+// milan asks for the least processor of SEV_SNP.
+func milan(o object) { o["minCpuPlatform"] = "AMD Milan" }
+
 func changes(all ...func(object)) []func(object) { return all }
 
 func fromImage(image string) func(object) {
@@ -85,7 +88,14 @@ func TestInsert_UnsupportedCombination_IsRefused(t *testing.T) {
 		"no such accelerator":      {changes(typed("n1-standard-4"), cards("nvidia-x", 1)), "cannot be found", nil},
 		"SEV on Intel":             {changes(typed("n2-standard-4"), confidential("SEV", "TERMINATE")), "does not support", changes(typed("n2d-standard-2"), confidential("SEV", "TERMINATE"))},
 		"TDX on e2":                {changes(confidential("TDX", "MIGRATE")), "does not support", changes(typed("c3-standard-4"), confidential("TDX", "TERMINATE"))},
-		"TDX migrates":             {changes(typed("c3-standard-4"), confidential("TDX", "MIGRATE")), "TERMINATE", changes(typed("n2d-standard-2"), confidential("SEV", "MIGRATE"))},
+		"TDX migrates":             {changes(typed("c3-standard-4"), confidential("TDX", "MIGRATE")), "TERMINATE", changes(typed("n2d-standard-2"), confidential("SEV", "MIGRATE"), milan)},
+		"TDX on c4":                {changes(typed("c4-standard-4"), confidential("TDX", "TERMINATE")), "does not support", nil},
+		"TDX on a3 with 8 cards":   {changes(typed("a3-highgpu-8g"), confidential("TDX", "TERMINATE")), "does not support", changes(typed("a3-highgpu-1g"), confidential("TDX", "TERMINATE"))},
+		"SEV on n4":                {changes(typed("n4-standard-2"), confidential("SEV", "TERMINATE")), "does not support", changes(typed("g4-standard-48"), confidential("SEV", "TERMINATE"))},
+		"SEV_SNP on c2d":           {changes(typed("c2d-standard-8"), confidential("SEV_SNP", "TERMINATE"), milan), "does not support", nil},
+		"SEV_SNP on Rome":          {changes(typed("n2d-standard-2"), confidential("SEV_SNP", "TERMINATE")), "AMD Milan", changes(typed("n2d-standard-2"), confidential("SEV_SNP", "TERMINATE"), milan)},
+		"SEV on Rome migrates":     {changes(typed("n2d-standard-2"), confidential("SEV", "MIGRATE")), "AMD Milan", nil},
+		"scope by its short name":  {changes(with("serviceAccounts", []any{object{"email": "default", "scopes": []string{"storage-ro"}}})), "must be a URL", nil},
 		"Arm machine":              {changes(typed("t2a-standard-2")), "architecture", changes(typed("t2a-standard-2"), arm)},
 		"Arm image":                {changes(arm), "architecture", nil},
 		"hyperdisk on e2":          {changes(bootDisk("diskType", "zones/"+zoneA+"/diskTypes/hyperdisk-balanced")), "not compatible", changes(typed("c3-standard-4"), bootDisk("diskType", "zones/"+zoneA+"/diskTypes/hyperdisk-balanced"))},

@@ -9,7 +9,8 @@ import (
 // (AttachedDiskInitializeParams.diskType); disks, https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support and
 // https://cloud.google.com/compute/docs/disks/persistent-disks#pd_machine_support; local SSDs,
 // https://cloud.google.com/compute/docs/disks/local-ssd#choose_number_local_ssds; confidential,
-// https://cloud.google.com/confidential-computing/confidential-vm/docs/supported-configurations.
+// https://cloud.google.com/confidential-computing/confidential-vm/docs/supported-configurations and
+// https://docs.cloud.google.com/dataproc/docs/concepts/configuring-clusters/confidential-compute.
 type series struct {
 	name string
 	// defaultDisk is the type of disks that do not name one.
@@ -80,7 +81,8 @@ var allSeries = []series{
 	{name: "a4x", defaultDisk: "hyperdisk-balanced", disks: "HXM"},
 	{name: "g2", defaultDisk: "pd-balanced", disks: "bSTM",
 		localSSDs: []localSSDRow{up(16, 1), up(24, 2), up(32, 1), up(48, 4), up(96, 8)}},
-	{name: "g4", defaultDisk: "hyperdisk-balanced", disks: "HXTM", localSSDs: []localSSDRow{up(48, 4), up(96, 8), up(192, 16), up(384, 32)}},
+	{name: "g4", defaultDisk: "hyperdisk-balanced", disks: "HXTM", confidential: []string{"SEV"},
+		localSSDs: []localSSDRow{up(48, 4), up(96, 8), up(192, 16), up(384, 32)}},
 	{name: "ct5lp", defaultDisk: "pd-balanced", disks: "bSHM"},
 	{name: "ct6e", defaultDisk: "hyperdisk-balanced", disks: "HM"},
 }

@@ -13,12 +13,9 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // a log format
-	"k8s.io/klog/v2"
 	kubeletoptions "k8s.io/kubernetes/cmd/kubelet/app/options"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
-	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
-	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/configfiles"
 	"k8s.io/kubernetes/pkg/kubelet/sysctl"
@@ -110,11 +107,17 @@ func load(ctx context.Context, path string) (*kubeletconfig.KubeletConfiguration
 	config.FailCgroupV1, config.SingleProcessOOMKill = false, nil
 	if config.EvictionHard == nil {
 		config.EvictionHard = eviction.DefaultEvictionHard
+	} else if config.MergeDefaultEvictionSettings {
+		for signal, threshold := range eviction.DefaultEvictionHard {
+			if _, given := config.EvictionHard[signal]; !given {
+				config.EvictionHard[signal] = threshold
+			}
+		}
 	}
 	return config, nil
 }
 
-// checkStart is the part of the kubelet's start that reads quantities and options.
+// checkStart is the part of the kubelet's start that reads quantities and options, and creates its managers.
 func checkStart(config *kubeletconfig.KubeletConfiguration) error {
 	if _, err := eviction.ParseThresholdConfig(config.EnforceNodeAllocatable, config.EvictionHard, config.EvictionSoft,
 		config.EvictionSoftGracePeriod, config.EvictionMinimumReclaim); err != nil {
@@ -139,19 +142,10 @@ func checkStart(config *kubeletconfig.KubeletConfiguration) error {
 	if _, err := resource.ParseQuantity(config.ContainerLogMaxSize); err != nil {
 		return fmt.Errorf("containerLogMaxSize: %w", err)
 	}
-	if _, err := topologymanager.NewPolicyOptions(klog.Background(), config.TopologyManagerPolicyOptions); err != nil {
-		return err
-	}
-	switch config.CPUManagerPolicy {
-	case string(cpumanager.PolicyNone), string(cpumanager.PolicyStatic):
-	default:
-		return fmt.Errorf("unknown policy %q of the CPU manager", config.CPUManagerPolicy)
-	}
 	if _, err := sysctl.NewAllowlist(config.AllowedUnsafeSysctls); err != nil {
 		return err
 	}
-	_, err := cpumanager.NewStaticPolicyOptions(config.CPUManagerPolicyOptions)
-	return err
+	return checkManagers(config)
 }
 
 // printFlags prints the names of the real kubelet's flags, one a line.
