@@ -150,6 +150,16 @@ func (b *backoff) remaining(key types.NamespacedName) (time.Duration, error) {
 	return 0, nil
 }
 
+// latest returns the latest failure, also if the call may be repeated; nil if there is none.
+func (b *backoff) latest(key types.NamespacedName) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok {
+		return e.err
+	}
+	return nil
+}
+
 // forget is called when a call has succeeded.
 func (b *backoff) forget(key types.NamespacedName) {
 	b.mu.Lock()
