@@ -206,7 +206,7 @@ func TestMayGiveUp(t *testing.T) {
 	}
 }
 
-// TestMayTerminateUndrained: Pods run on where the control plane does not go with the Cluster.
+// TestMayTerminateUndrained: Pods run on where neither the Cluster nor its control plane goes.
 func TestMayTerminateUndrained(t *testing.T) {
 	withPlane := clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "Plane", Name: "p"}}
 	deleted := metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: noon}}
@@ -219,7 +219,7 @@ func TestMayTerminateUndrained(t *testing.T) {
 	}{
 		"no Cluster": {silent: time.Hour},
 		"a Cluster that is nothing but a kubeconfig":   {cluster: &clusterv1.Cluster{}, silent: time.Hour},
-		"likewise, being deleted":                      {cluster: &clusterv1.Cluster{ObjectMeta: deleted}, silent: time.Hour},
+		"likewise, being deleted":                      {cluster: &clusterv1.Cluster{ObjectMeta: deleted}, silent: time.Hour, want: true},
 		"one with a control plane":                     {cluster: &clusterv1.Cluster{Spec: withPlane}, silent: time.Hour},
 		"one with a control plane, being deleted":      {cluster: going, silent: time.Hour, want: true},
 		"likewise, being deleted, silent for a moment": {cluster: going, silent: time.Minute},

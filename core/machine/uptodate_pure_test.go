@@ -50,7 +50,7 @@ func TestPureUpToDate(t *testing.T) {
 		"outdated":                   {[]func(*scope){owned(false)}, "False/NotUpToDate", 0},
 		"outdated, updated in place": {[]func(*scope){owned(false), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/NotUpToDate", 0},
 		"updated in place":           {[]func(*scope){owned(true), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/Updating", 0},
-		"the kubelet is behind":      {[]func(*scope){owned(true), behind}, "False/Updating", 0},
+		"the kubelet is behind":      {[]func(*scope){owned(true), behind}, "True/UpToDate", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
