@@ -61,17 +61,17 @@ func Page(text string, subjects []rules.Subject) (string, error) {
 	return text, nil
 }
 
-// Table returns rules as a Markdown table. A rule of one version of the contract names it. The rules themselves have accessors, and why one
-// is not verified.
+// Table returns rules as a Markdown table. A rule of one version of the contract names it. The rules themselves have who relies on them,
+// accessors, and why one is not verified.
 func Table(list []rules.Rule) string {
 	var b strings.Builder
-	b.WriteString("| Rule | | | Fields | Who relies on it | Verified |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| Rule | | | Fields | Verified |\n|---|---|---|---|---|\n")
 	for _, rule := range list {
 		level := string(rule.Level)
 		if len(rule.Versions) == 1 {
 			level += ", " + rule.Versions[0]
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", id(rule), level, rule.Text, rule.Fields, rule.ReliedOn, verified(rule))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", id(rule), level, rule.Text, rule.Fields, verified(rule))
 	}
 	return b.String()
 }
