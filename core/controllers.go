@@ -58,7 +58,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := addMachineControllers(mgr, o, connections, informers, freezer, judge); err != nil {
 		return err
 	}
-	if err := addSetControllers(mgr, o, connections, informers, freezer, judge); err != nil {
+	if err := addSetControllers(mgr, o, connections, informers, freezer); err != nil {
 		return err
 	}
 	return addHealthControllers(mgr, o, judge)
@@ -134,7 +134,6 @@ func addMachineControllers(
 // addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
 func addSetControllers(
 	mgr ctrl.Manager, o *options, connections *remote.Connections, informers *external.Informers, freezer *freeze.Freezer,
-	judge *machinehealth.Reconciler,
 ) error {
 	written, guard := &persist.Versions{}, &overshoot.Guard{}
 	sets := &machineset.Reconciler{

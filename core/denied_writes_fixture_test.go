@@ -27,7 +27,7 @@ import (
 const (
 	// settling is how long the core may take for all rows together on a busy computer.
 	settling = 10 * time.Minute
-	// reporting is how long a report may take once all objects have settled.
+	// reporting is how long the reports of all rows may take once all objects have settled.
 	reporting = 2 * time.Minute
 	// deniedAnnotation of a namespace, a Node or a VolumeAttachment has the write that the policy denies the core there, such as
 	// "UPDATE machines/status".
@@ -55,6 +55,8 @@ type deniedWrites struct {
 	sent *coretest.Requests
 	// target is the kubeconfig of all Clusters.
 	target []byte
+	// deadline is when all reports must be there.
+	deadline time.Time
 }
 
 // deniedWrite is one row.
@@ -95,7 +97,7 @@ func newDeniedWrites(t *testing.T) *deniedWrites {
 // installPolicies installs one policy for all that is in namespaces, which goes by the annotation of the namespace, and one for the rest,
 // which goes by that of the object. ConfigMaps are denied in each namespace with the annotation, so that a test sees when it is in force.
 func (w *deniedWrites) installPolicies() {
-	const write = "request.operation + ' ' + request.resource.resource + (request.subResource == '' ? '' : '/' + request.subResource)"
+	const write = "request.operation + ' ' + request.resource.resource + (has(request.subResource) ? '/' + request.subResource : '')"
 	allowed := func(of string) string {
 		return fmt.Sprintf("!has(%[1]s.metadata.annotations) || !('%[2]s' in %[1]s.metadata.annotations) || "+
 			"request.resource.resource != 'configmaps' && %[1]s.metadata.annotations['%[2]s'] != %[3]s", of, deniedAnnotation, write)
@@ -264,7 +266,7 @@ func (r *row) isReported(t *testing.T, kind, in string) {
 			}
 		}
 		g.Expect(reports).To(BeEmpty(), "no %s of the %s has the words of the policy", in, kind)
-	}).WithTimeout(reporting).Should(Succeed())
+	}).WithTimeout(max(time.Until(r.deadline), time.Second)).Should(Succeed())
 }
 
 // attempts counts the writes of the row that were denied so far.

@@ -30,6 +30,7 @@ func TestDeniedWrites_AreReportedAndBackOff(t *testing.T) {
 			r.act(r)
 		}
 	}
+	w.deadline = time.Now().Add(reporting)
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			for _, report := range r.reported {
@@ -89,18 +90,15 @@ var machineWrites = []deniedWrite{
 	{name: "Machine: deletion of the infrastructure machine", denied: "DELETE " + plural(machineKind), act: removeMachine,
 		reported: []string{"Machine Deleting"}},
 	{name: "Machine: removal of the finalizer", denied: "UPDATE machines", act: removeMachine, reported: []string{"Machine Deleting"}},
-	{name: "Machine: labels of the Node", denied: "UPDATE nodes", act: relabel, reported: []string{"Machine NodeHealthy", "Machine Ready"}},
+	{name: "Machine: labels of the Node", denied: "UPDATE nodes", act: relabel, reported: []string{"Machine NodeHealthy", "Machine NodeSyncFailed"}},
 	{name: "Machine: cordon", denied: "UPDATE nodes", act: removeMachine, reported: []string{"Machine Deleting"}},
 	{name: "Machine: eviction", denied: "CREATE pods/eviction", act: func(r *row) {
 		r.pod()
 		removeMachine(r)
 	}, reported: []string{"Machine Deleting"}},
-	{name: "Machine: deletion of pods by force", denied: "DELETE pods", act: func(r *row) {
-		r.pod()
-		r.patch(r.machine(), `{"spec":{"deletion":{"nodeDrainTimeoutSeconds":1}}}`)
-		removeMachine(r)
-	}, reported: []string{"Machine Deleting"}},
-	{name: "Machine: deletion of the Node", denied: "DELETE nodes", act: removeMachine, reported: []string{"Machine Deleting"}},
+	{name: "Machine: deletion of the Node", denied: "DELETE nodes", with: func(r *row) {
+		r.deployment.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0) // No timeout.
+	}, act: removeMachine, reported: []string{"Machine Deleting"}},
 }
 
 var setWrites = []deniedWrite{
@@ -185,8 +183,9 @@ func aloneSet(r *row) {
 // aloneMachine has a Machine without a MachineSet, and its objects without an owner.
 func aloneMachine(r *row) {
 	machine := &clusterv1.Machine{ObjectMeta: r.deployment.ObjectMeta, Spec: r.deployment.Spec.Template.Spec}
-	machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef = coretest.Ref(machineKind, machine.Name), coretest.Ref(configKind, machine.Name)
-	r.more = append(r.more, coretest.Object(configKind, r.namespace, machine.Name), coretest.Object(machineKind, r.namespace, machine.Name), machine)
+	name := machine.Name
+	machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef = coretest.Ref(machineKind, name), coretest.Ref(configKind, name)
+	r.more = append(r.more, coretest.Object(configKind, r.namespace, name), coretest.Object(machineKind, r.namespace, name), machine)
 	r.deployment = nil
 }
 

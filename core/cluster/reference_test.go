@@ -41,7 +41,7 @@ func TestReferenceIsWhole(t *testing.T) {
 		"UpToDate",
 	)
 	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing))
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), 
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
 		doccheck.Constants(t, doccheck.Named("Event"), directory, "contracts/controller/scopes"))
 	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"),
 		doccheck.Constants(t, doccheck.Named("Reason"), directory, "core/external", "core/safety/freeze", pausing))

@@ -25,22 +25,21 @@ func covers(b budget, pod *Pod) bool {
 	return err == nil && pod.Key.Namespace == b.Namespace && selector.Matches(labels.Set(pod.Labels))
 }
 
-// budgetChanged has pods whose eviction a budget has blocked retried at once when it allows evictions or is gone. That a budget
-// becomes unsatisfiable, or satisfiable again, is worth a report.
+// budgetChanged has pods whose eviction a budget has blocked retried at once when it is gone or allows evictions, as many as it
+// allows. That a budget becomes unsatisfiable, or satisfiable again, is worth a report.
 func (n *nodeDrain) budgetChanged(before, after budget) bool {
-	current := after
+	current, allowed := after, len(n.pods)
 	if after == nil {
 		current = before
+	} else {
+		allowed = int(after.Status.DisruptionsAllowed)
 	}
 	changed := before == nil || after == nil || unsatisfiable(before) != unsatisfiable(after)
-	if after != nil && after.Status.DisruptionsAllowed == 0 {
-		return changed
-	}
 	for uid, a := range n.attempts {
 		pod := n.pods[uid]
-		if pod != nil && !a.inFlight && a.failures > 0 && pod.Key.Namespace == current.Namespace && a.budget == current.Name {
-			a.retryAt = time.Time{}
-			changed = true
+		if allowed > 0 && pod != nil && !a.inFlight && a.failures > 0 && pod.Key.Namespace == current.Namespace && a.budget == current.Name {
+			a.retryAt, changed = time.Time{}, true
+			allowed--
 		}
 	}
 	return changed

@@ -11,15 +11,17 @@ type cordon struct {
 	attempt
 	// done means that the Node is unschedulable: the caller has read it so, or the last patch has made it so.
 	done bool
+	// version is the resource version of the caller's Node when it was cordoned last.
+	version string
 }
 
-// observe evaluates the Node as the caller has read it. A Node that is schedulable some time after the last patch has been
-// uncordoned, and is cordoned again. The pause leaves the caller's cache the time to show the patch, and bounds a fight with
-// another client.
+// observe evaluates the Node as the caller has read it. A Node that has changed since the last patch and is schedulable some time
+// later has been uncordoned, and is cordoned again. The pause leaves the caller's cache the time to show the patch, and bounds a
+// fight with another client.
 func (c *cordon) observe(node *corev1.Node, now time.Time) {
 	if node.Spec.Unschedulable {
 		c.done = true
-	} else if !now.Before(c.retryAt) {
+	} else if c.done && !now.Before(c.retryAt) && node.ResourceVersion != c.version {
 		c.done = false
 	}
 }
@@ -44,7 +46,7 @@ func (n *nodeDrain) cordoned(err error) {
 	options := &n.drainer.options
 	answer := toOutcome(err)
 	if answer.ok {
-		n.cordon = cordon{done: true, attempt: attempt{retryAt: n.now().Add(options.MinRetry)}}
+		n.cordon = cordon{done: true, version: n.request.Node.ResourceVersion, attempt: attempt{retryAt: n.now().Add(options.MinRetry)}}
 		return
 	}
 	n.cordon.refused(n.now(), answer, options.MinRetry, options.MaxRetry)

@@ -15,13 +15,16 @@ import (
 func TestCordon_NodeUncordonedTimeAndAgain_PausesBetweenPatches(t *testing.T) {
 	c, patches := cordon{}, 0
 	for now := start; now.Sub(start) < time.Minute; now = now.Add(100 * time.Millisecond) {
-		c.observe(&corev1.Node{}, now)
+		c.observe(&corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}}, now)
 		if !c.done && c.due(now) {
 			patches++
-			c = cordon{done: true, attempt: attempt{retryAt: now.Add(2 * time.Second)}}
+			c = cordon{done: true, version: "1", attempt: attempt{retryAt: now.Add(2 * time.Second)}}
 		}
 	}
-	NewWithT(t).Expect(patches).To(Equal(30))
+	g := NewWithT(t)
+	g.Expect(patches).To(Equal(30))
+	c.observe(&corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}, start.Add(time.Hour))
+	g.Expect(c.done).To(BeTrue(), "the caller's Node is older than the patch")
 }
 
 // TestCordon_OtherNodeOfTheName_IsLeftAlone: the Node was deleted and another one has its name. That is not cordoned, and its pods stay,

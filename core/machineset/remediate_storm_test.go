@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestRemediationStorm has two sets of one deployment remediate at once, while every second patch and deletion meets a
@@ -14,6 +15,10 @@ func TestRemediationStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	deployment := w.deployment("1", ptr.To(intstr.FromInt32(3)))
+	// As many as its sets have, since creation stops above that.
+	before := deployment.DeepCopy()
+	deployment.Spec.Replicas = ptr.To[int32](12)
+	w.G.Expect(direct.Patch(w.Ctx, deployment, client.MergeFrom(before))).To(Succeed())
 	w.set(6, of(deployment, "s", "1"))
 	w.set(6, of(deployment, "twin", "1"))
 	w.start(t)

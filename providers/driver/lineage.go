@@ -12,8 +12,8 @@ import (
 // Lineage is the part of an instance's mark that names the Cluster and the installation that have launched it, or last taken it over. An
 // instance whose object no longer exists is ended only by the installation of its mark, see package orphans.
 //
-// As text it is <UID of the Cluster>_<ID of the installation>_<seconds since 1970, to the base of 36>: at most 63 characters, of which every cloud takes
-// all in a tag or a label.
+// As text it is <UID of the Cluster>_<ID of the installation>_<seconds since 1970, to the base of 36>: at most 63 characters, all of which
+// every cloud accepts in a tag or a label.
 type Lineage struct {
 	// Cluster is the UID of the Cluster. It keeps apart management clusters whose objects have equal names, and changes with clusterctl move.
 	Cluster types.UID

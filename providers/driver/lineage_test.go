@@ -11,7 +11,8 @@ import (
 
 func TestLineage(t *testing.T) {
 	g := NewWithT(t)
-	l := Lineage{Cluster: "0b0e1a52-8a41-4d0c-9c31-6a8ad1b6fbd0", Installation: "k3v9x2m4p7q1", At: time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)}
+	at := time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := Lineage{Cluster: "0b0e1a52-8a41-4d0c-9c31-6a8ad1b6fbd0", Installation: "k3v9x2m4p7q1", At: at}
 	text := l.String()
 	g.Expect(len(text)).To(BeNumerically("<=", 63), "what GCP takes as the value of a label")
 	g.Expect(regexp.MustCompile(`^[a-z0-9_-]+$`).MatchString(text)).To(BeTrue(), "likewise")

@@ -21,8 +21,8 @@ const (
 	maxProviderPeriod = 320 * time.Millisecond
 )
 
-// Instant simulates both providers in a namespace, or in all if it is "", until the context is done: bootstrap data are there at once, and a
-// machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
+// Instant simulates both providers in a namespace, or in all if it is "", until the context is done: bootstrap data are there at once, and
+// a machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
 func Instant(ctx context.Context, c client.Client, namespace string, contract version.Contract) error {
 	p := &instant{Client: c, namespace: namespace, contract: contract, done: map[string]bool{}}
 	for period := minProviderPeriod; ; period = min(2*period, maxProviderPeriod) {

@@ -73,7 +73,8 @@ func TestDecide(t *testing.T) {
 		},
 		"it has not answered this process yet": {
 			[]answer{{0, -hour}}, timeout - 1, And(HaveField("Reason", TargetAPIServerUnreachableReason), HaveField("Starting", true),
-				HaveField("Since", begin), HaveField("Until", begin.Add(timeout)), HaveField("Message", ContainSubstring("has not answered this core yet"))), -1,
+				HaveField("Since", begin), HaveField("Until", begin.Add(timeout)),
+				HaveField("Message", ContainSubstring("has not answered this core yet"))), -1,
 		},
 		"it has not answered this process for the timeout": {
 			[]answer{{0, -hour}}, timeout, And(HaveField("Reason", TargetAPIServerUnreachableReason), HaveField("Starting", false),

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"millwright.dev/core/index"
 	"millwright.dev/core/safety/overshoot"
 	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/refuse"
@@ -105,8 +106,11 @@ func (w *world) cached(ctx context.Context, c client.WithWatch, list client.Obje
 	}
 	var items []clusterv1.Machine
 	for _, machine := range found.Items {
-		owner := metav1.GetControllerOf(&machine)
-		if owner != nil && !w.hides[machine.Name] && of.FieldSelector.String() == of.FieldSelector.Requirements()[0].Field+"="+string(owner.UID) {
+		controller := index.NoController
+		if owner := metav1.GetControllerOf(&machine); owner != nil {
+			controller = string(owner.UID)
+		}
+		if !w.hides[machine.Name] && of.FieldSelector.String() == index.Controller+"="+controller {
 			items = append(items, machine)
 		}
 	}

@@ -287,5 +287,11 @@ func TestNamesInDifferentCase(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	l := launch("m1", func(s *infrav1.AzureMachineSpec) { s.ResourceGroup = strings.ToUpper(arm.DefaultGroup) })
 	f.Expect(f.Scope(l.Object)).To(Equal(scope))
+	l = launch("m1", func(s *infrav1.AzureMachineSpec) {
+		s.ResourceGroup = "/subscriptions/" + arm.DefaultSubscription + "/resourcegroups/" + arm.DefaultGroup + "/"
+		s.Location, s.Zones = "(Europe) West Europe", []string{"westeurope-1"}
+	})
+	f.Expect(f.Scope(l.Object)).To(Equal(scope))
+	f.running(l)
 	f.Expect(f.LimitScope(scope)).To(Equal(arm.DefaultSubscription))
 }

@@ -35,8 +35,8 @@ const (
 	// OtherInstallation means that its Cluster is here, and another installation has marked it: one whose record was lost, or one that was
 	// copied to here with the Cluster.
 	OtherInstallation Assessment = "OtherInstallation"
-	// Unproven means that its Cluster is here, and the record does not prove that its object was: it was launched between a recorded scan and a
-	// start, perhaps after the backup that was restored, or its object was removed while the Cluster was paused and may have been moved away.
+	// Unproven means that its Cluster is here, and the record does not prove that its object was: it was launched between a recorded scan and
+	// a start, perhaps after the backup that was restored, or its object was removed while the Cluster was paused, perhaps by a move.
 	Unproven Assessment = "Unproven"
 	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: a user has
 	// made a copy of an instance and its marks, or has marked an instance manually to adopt it.
@@ -197,7 +197,7 @@ func (w *World) isYoung(f Found, seen Observation) bool {
 // clockSkew is how much the clocks of two processes may differ of which one has taken over the lease of the other.
 const clockSkew = 5 * time.Minute
 
-// namespaceOf is the namespace of the owner in a mark; empty if it is not known. A digest does not show it, but an object that has the name.
+// namespaceOf is the namespace of the owner in a mark; empty if it is not known. A digest does not show it; an object of the name does.
 func (w *World) namespaceOf(f Found) string {
 	return cmp.Or(namespaceOf(f.Owner), w.Claims.byOwner[f.Owner].Namespace)
 }

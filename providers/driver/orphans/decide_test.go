@@ -203,7 +203,8 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		at := testStart.Add(minutes(150))
 		until := testStart.Add(minutes(150)).Unix()
 		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{UnprovenUntil: until}
-		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Installation: pick("ours", "ours", "other"), At: at}.String())
+		lineage := driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Installation: pick("ours", "ours", "other"), At: at}
+		f.Lineage = pick("", "x", lineage.String())
 		f.Token = pick(f.Token, f.Token, driver.Token("ns/m", "u", 2), "", "mw-1")
 		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))
 		f.LaunchTime, seen.First, seen.Scans = w.Now.Add(-minutes(30)), w.Now.Add(-minutes(30)), random.IntN(3)

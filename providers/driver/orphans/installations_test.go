@@ -125,3 +125,24 @@ func TestACopyOfAnInstanceIsOnlyReported(t *testing.T) {
 	i.Expect(assessment(NotLaunched)).To(BeEquivalentTo(2))
 	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-copy"), ContainSubstring("copy"))))
 }
+
+// What was launched between the latest scan and a start is marked again as long as it has its object. Without one it is only reported.
+func TestCollect_LaunchedRightBeforeAStart_IsReportedUnlessClaimed(t *testing.T) {
+	i := newInstallation(t)
+	i.scan(1)
+	i.clock.Step(time.Minute)
+	lost, kept := i.launch("lost"), i.launch("kept")
+	i.clock.Step(time.Minute)
+	i.expunge(lost)
+	i.restart()
+	i.scan(4)
+	i.Expect(i.cloud.deleted).To(BeEmpty())
+	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
+	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-lost-a"))))
+	i.expunge(kept)
+	i.scan(2)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-kept-a"}))
+	i.restart()
+	i.scan(4)
+	i.Expect(i.cloud.live()).To(ConsistOf("i-lost-a"), "nor after the next start")
+}

@@ -136,3 +136,18 @@ func TestARecordThatIsHalfReadable(t *testing.T) {
 	f.begin()
 	f.Expect(f.state()[recordKey]).NotTo(ContainSubstring("half"))
 }
+
+// A record of an earlier version has no ID. It gets one, and nothing of before is covered; scopes are listed as before.
+func TestBegin_RecordOfEarlierVersion_KeepsScopes(t *testing.T) {
+	f := newStoreFixture(t)
+	f.begin()
+	f.restore(map[string]string{recordKey: `{"epochs":[{"id":"x","from":1,"lastScan":9}],"scopes":[{"location":"there","seen":` +
+		fmt.Sprint(testStart.Unix()) + `}]}`})
+	f.process()
+	f.begin()
+	record, err := decodeRecord(f.state()[recordKey])
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(record.Installation).NotTo(BeEmpty())
+	f.Expect(covered(record, driver.Lineage{Cluster: "cluster", Installation: "x", At: time.Unix(5, 0)})).To(BeFalse())
+	f.Expect(f.store.Scopes()).To(Equal([]driver.Scope{{Location: "there"}}))
+}

@@ -63,7 +63,7 @@ func TestBegin_NextProcess_CoversNothingSinceTheLatestScan(t *testing.T) {
 	f.Expect(f.store.Scopes()).To(ContainElement(testScope), "a scope is remembered without objects")
 }
 
-// A backup that is restored under a process, or before the start of the next one, has neither what was launched after it nor a record of that.
+// A backup that is restored under a process, or before the next one starts, has neither what was launched after it nor a record of that.
 func TestCheckpoint_RestoredBackup_CoversNothingLaunchedAfterIt(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint("restarted ", restarted), func(t *testing.T) {

@@ -118,8 +118,9 @@ var scopeAliases = map[string][]string{
 	"cloud-source-repos-ro": {"source.read_only"}, "compute-ro": {"compute.readonly"}, "compute-rw": {"compute"},
 	"datastore": {"datastore"}, "logging-write": {"logging.write"}, "monitoring": {"monitoring"}, "monitoring-read": {"monitoring.read"},
 	"monitoring-write": {"monitoring.write"}, "pubsub": {"pubsub"}, "service-control": {"servicecontrol"},
-	"service-management": {"service.management.readonly"}, "sql": {"sqlservice"}, "sql-admin": {"sqlservice.admin"}, "storage-full": {"devstorage.full_control"},
-	"storage-ro": {"devstorage.read_only"}, "storage-rw": {"devstorage.read_write"}, "taskqueue": {"taskqueue"}, "trace": {"trace.append"},
+	"service-management": {"service.management.readonly"}, "sql": {"sqlservice"}, "sql-admin": {"sqlservice.admin"},
+	"storage-full": {"devstorage.full_control"},
+	"storage-ro":   {"devstorage.read_only"}, "storage-rw": {"devstorage.read_write"}, "taskqueue": {"taskqueue"}, "trace": {"trace.append"},
 	"useraccounts-ro": {"cloud.useraccounts.readonly"}, "useraccounts-rw": {"cloud.useraccounts"}, "userinfo-email": {"userinfo.email"},
 	"default": {
 		"devstorage.read_only", "logging.write", "monitoring.write", "pubsub", "service.management.readonly", "servicecontrol", "trace.append",
