@@ -18,20 +18,22 @@ import (
 
 const (
 	guide    = "docs/guides/aws.md"
-	guideEKS = "Nodes of an EKS cluster"
+	guideEKS = "docs/guides/eks.md"
 )
 
-// The API server takes each object of the guide.
+// The API server takes each object of the guides.
 func TestTheExamplesOfTheGuideAreAccepted(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
-	doccheck.Apply(t, f.client, f.namespace, doccheck.Read(t, guide).Examples(t, ""), client.DryRunAll)
+	for _, path := range []string{guide, guideEKS} {
+		doccheck.Apply(t, f.client, f.namespace, doccheck.Read(t, path).Examples(t, ""), client.DryRunAll)
+	}
 }
 
 // A machine of the guide's template for EKS is launched with the user data as the guide has them, from an account that has what
 // the guide asks for.
 func TestAMachineOfTheGuideForEKS(t *testing.T) {
 	objects := map[string]*unstructured.Unstructured{}
-	for _, o := range doccheck.Read(t, guide).Examples(t, guideEKS) {
+	for _, o := range doccheck.Read(t, guideEKS).Examples(t, "") {
 		objects[o.GetKind()] = o
 	}
 	g := NewWithT(t)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// flagsPage has a table of the flags of each manager, below a heading with its name.
+// flagsPage has a table of the flags that managers have in common, and one of the others of each manager.
 const flagsPage = "docs/reference/flags.md"
 
 // updateEnv has the test write the tables instead of comparing them.
@@ -59,6 +60,42 @@ func flagsOf(t *testing.T, path string) []flag {
 	return found
 }
 
+// group is a heading with the managers whose equal flags are below it.
+type group struct {
+	heading  string
+	managers []string
+}
+
+// groups are those of the page, the largest first.
+var groups = []group{
+	{"All managers", order},
+	{"Infrastructure providers", order[2:]},
+}
+
+// sectionsOf sorts the flags of the managers into sections: those that all of a group have alike, then the rest of each manager.
+func sectionsOf(all map[string][]flag) (headings []string, sections map[string][]flag) {
+	sections, done := map[string][]flag{}, map[flag]bool{}
+	for _, common := range groups {
+		headings = append(headings, common.heading)
+		for _, f := range all[common.managers[0]] {
+			missing := slices.ContainsFunc(common.managers, func(name string) bool { return !slices.Contains(all[name], f) })
+			if !missing && !done[f] {
+				done[f] = true
+				sections[common.heading] = append(sections[common.heading], f)
+			}
+		}
+	}
+	for _, name := range order {
+		headings = append(headings, name)
+		sections[name] = slices.DeleteFunc(slices.Clone(all[name]), func(f flag) bool {
+			return slices.ContainsFunc(groups, func(common group) bool {
+				return slices.Contains(common.managers, name) && slices.Contains(sections[common.heading], f)
+			})
+		})
+	}
+	return headings, sections
+}
+
 // table is what the page has below the heading of a manager.
 func table(flags []flag) string {
 	var b strings.Builder
@@ -88,23 +125,27 @@ func TestFlagsPage(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	head, _, found := strings.Cut(string(content), "\n## ")
 	g.Expect(found).To(BeTrue())
-	want := head
+	all := map[string][]flag{}
 	for _, name := range order {
-		flags := flagsOf(t, filepath.Join(directory, name))
-		g.Expect(len(flags)).To(BeNumerically(">", 30), "the flags of %s", name)
-		want += "\n## " + name + "\n\n" + table(flags)
+		all[name] = flagsOf(t, filepath.Join(directory, name))
+		g.Expect(len(all[name])).To(BeNumerically(">", 30), "the flags of %s", name)
+	}
+	headings, sections := sectionsOf(all)
+	want := head
+	for _, heading := range headings {
+		want += "\n## " + heading + "\n\n" + table(sections[heading])
 	}
 	if os.Getenv(updateEnv) != "" {
 		g.Expect(os.WriteFile(file, []byte(want), 0o644)).To(Succeed())
 	}
 	page := doccheck.Read(t, flagsPage)
 	page.CheckLinks(t)
-	for _, name := range order {
+	for _, heading := range headings {
 		var documented, coded []string
-		for _, row := range page.Table(t, name) {
+		for _, row := range page.Table(t, heading) {
 			documented = append(documented, row["Flag"].Text)
 		}
-		for _, f := range flagsOf(t, filepath.Join(directory, name)) {
+		for _, f := range sections[heading] {
 			coded = append(coded, "--"+f.name)
 		}
 		doccheck.Compare(t, page, "flags", documented, coded)

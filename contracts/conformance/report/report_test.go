@@ -110,13 +110,8 @@ func TestMarkdown(t *testing.T) {
 	g.Expect(text).To(HavePrefix("# Conformance of infrastructure-foo v1.2.3\n"))
 	g.Expect(text).To(ContainSubstring("| Outcome | NotConformant |"))
 	g.Expect(text).NotTo(ContainSubstring("<script>"))
-	g.Expect(text).To(ContainSubstring("foo.yaml, document 3: expected a string; seen: a|b &lt;script>"))
-	g.Expect(text).To(ContainSubstring(`| IM-004 | MUST |  |  | Skip | no such kind \| really |`))
-	for line := range strings.Lines(text[strings.Index(text, "## All results"):]) {
-		if strings.HasPrefix(line, "| IM") {
-			g.Expect(strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")).To(Equal(7), line)
-		}
-	}
+	g.Expect(text).To(ContainSubstring("foo.yaml, document 3): expected a string; seen: a|b &lt;script>"))
+	g.Expect(text).To(ContainSubstring("- IM-004, MUST: no such kind | really"))
 }
 
 // A core feature that nobody has looked at makes a report partial, also if nothing in it is a MUST; what an implementation may do, or not,

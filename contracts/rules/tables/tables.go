@@ -61,17 +61,17 @@ func Page(text string, subjects []rules.Subject) (string, error) {
 	return text, nil
 }
 
-// Table returns rules as a Markdown table.
+// Table returns rules as a Markdown table. A rule of one version of the contract names it. The rules themselves have who relies on them,
+// accessors, and why one is not verified.
 func Table(list []rules.Rule) string {
 	var b strings.Builder
-	b.WriteString("| Rule | | Versions | | Fields | Who relies on it | Read by | Verified |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Rule | | | Fields | Verified |\n|---|---|---|---|---|\n")
 	for _, rule := range list {
-		accessor := ""
-		if rule.Accessor != "" {
-			accessor = "`" + rule.Accessor + "`"
+		level := string(rule.Level)
+		if len(rule.Versions) == 1 {
+			level += ", " + rule.Versions[0]
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n",
-			id(rule), rule.Level, strings.Join(rule.Versions, ", "), rule.Text, rule.Fields, rule.ReliedOn, accessor, verified(rule))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", id(rule), level, rule.Text, rule.Fields, verified(rule))
 	}
 	return b.String()
 }
@@ -88,9 +88,6 @@ func verified(rule rules.Rule) string {
 	var methods []string
 	for _, method := range rule.Verified {
 		methods = append(methods, string(method))
-	}
-	if rule.Unverified != "" {
-		return strings.Join(methods, ", ") + ": " + rule.Unverified
 	}
 	return strings.Join(methods, ", ")
 }

@@ -94,9 +94,6 @@ func sectionsOf(files []File) (map[string]string, error) {
 			writeComparison(out, g)
 			fmt.Fprintln(out)
 			writePeaks(out, g)
-			fmt.Fprint(out, "\n<details><summary>by verb and by controller</summary>\n\n")
-			writeBreakdowns(out, g)
-			fmt.Fprint(out, "</details>\n")
 		})
 	}
 	return sections, nil

@@ -25,15 +25,12 @@ type column struct {
 
 var columns = []column{
 	{"wall s", func(p *Phase) float64 { return p.WallSeconds }, "%.1f", true},
-	{"CPU s", func(p *Phase) float64 { return p.CPUSeconds }, "%.2f", false},
 	{"CPU ms/M", func(p *Phase) float64 { return p.per(p.CPUSeconds * 1000) }, "%.1f", true},
 	{"peak MiB", func(p *Phase) float64 { return float64(p.PeakRSSBytes) / mebibyte }, "%.0f", true},
-	{"requests", func(p *Phase) float64 { return float64(p.Requests) }, "%.0f", false},
 	{"req/M", func(p *Phase) float64 { return p.per(float64(p.Requests)) }, "%.1f", true},
 	{"writes/M", func(p *Phase) float64 { return p.per(float64(p.Writes)) }, "%.1f", true},
 	{"409", func(p *Phase) float64 { return float64(p.Conflicts) }, "%.0f", false},
 	{"Machine reconciles/M", func(p *Phase) float64 { return p.per(float64(p.Reconciles[machineController])) }, "%.1f", true},
-	{"all reconciles/M", func(p *Phase) float64 { return p.per(float64(p.AllReconciles())) }, "%.1f", true},
 }
 
 // per divides by the Machines that the phase was about.
