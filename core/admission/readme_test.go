@@ -96,7 +96,8 @@ func TestTemplates_LabelsAndAnnotationsOfControllers_AreRejected(t *testing.T) {
 		return values
 	}
 	labels := all(machines.CreatorLabel, machines.PreservedLabel)
-	annotations := all(machineset.AdoptAnnotation, machineset.AdoptedAnnotation, machineset.ProviderIDAnnotation, machineset.PropagatedAnnotation)
+	annotations := all(machineset.AdoptAnnotation, machineset.AdoptedAnnotation, machineset.ProviderIDAnnotation,
+		machineset.PropagatedAnnotation)
 	set := &clusterv1.MachineSet{}
 	set.Spec.Template.Labels, set.Spec.Template.Annotations = labels, annotations
 	found := validate.MachineSet(set, nil).ToAggregate()

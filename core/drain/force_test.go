@@ -105,7 +105,8 @@ func TestMakeForcedPlan_DetachFailed_WaitsForTheNextAttempt(t *testing.T) {
 	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).next).To(Equal(f.deadline))
 }
 
-// TestMakeForcedPlan_PodsReturned_AreLeft: those that came back, but not those of a Node that cannot be reached, whose kubelet will never end them.
+// TestMakeForcedPlan_PodsReturned_AreLeft: those that came back, but not those of a Node that cannot be reached, whose kubelet will never
+// end them.
 func TestMakeForcedPlan_PodsReturned_AreLeft(t *testing.T) {
 	g := NewWithT(t)
 	lost, back := simplePod("lost", terminatingSince(start.Add(-time.Hour))), simplePod("back")

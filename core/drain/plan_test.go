@@ -136,7 +136,8 @@ func TestMakePlan_PodReturned_WaitsForTheInterval(t *testing.T) {
 	g.Expect(podNames(p.pods[Returning])).To(ConsistOf("back"))
 	g.Expect(podNames(p.pods[Later])).To(ConsistOf("late"))
 	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
-	g.Expect(podNames(makePlan(podMap(back), map[types.UID]*attempt{back.UID: {ok: true}}, c).pods[due])).To(ConsistOf("back"), "it was evicted before")
+	evicted := map[types.UID]*attempt{back.UID: {ok: true}}
+	g.Expect(podNames(makePlan(podMap(back), evicted, c).pods[due])).To(ConsistOf("back"), "it was evicted before")
 	c.now = start.Add(time.Minute)
 	g.Expect(podNames(makePlan(podMap(back), nil, c).pods[due])).To(ConsistOf("back"))
 }

@@ -178,8 +178,8 @@ func TestTargetThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDelete_CAPI9692_ClusterDeletedAndSilent_SkipsDrain: the Cluster has nothing but a kubeconfig, the drain has no timeout, and the target
-// has been silent for the grace period.
+// TestDelete_CAPI9692_ClusterDeletedAndSilent_SkipsDrain: the Cluster has nothing but a kubeconfig, the drain has no timeout, and the
+// target has been silent for the grace period.
 func TestDelete_CAPI9692_ClusterDeletedAndSilent_SkipsDrain(t *testing.T) {
 	core.GracePeriod = 2 * time.Second
 	core.Restart(t)

@@ -46,7 +46,8 @@ func TestReferenceIsWhole(t *testing.T) {
 	)
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), directory, guarding))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
-		append(doccheck.Constants(t, doccheck.Named("Event"), directory, guarding, "contracts/controller/scopes"), RollbackRevisionNotFoundReason, SelectorMismatchReason))
+		append(doccheck.Constants(t, doccheck.Named("Event"), directory, guarding, "contracts/controller/scopes"),
+			RollbackRevisionNotFoundReason, SelectorMismatchReason))
 	phases := []string{
 		string(clusterv1.MachineDeploymentPhaseScalingUp), string(clusterv1.MachineDeploymentPhaseScalingDown),
 		string(clusterv1.MachineDeploymentPhaseRunning), string(clusterv1.MachineDeploymentPhaseUnknown),

@@ -256,8 +256,10 @@ func TestReconcile_CAPI12156_CopyOfASetOfADeployment_DoesNotDoubleTheFleet(t *te
 			})
 			w.Eventually(w.running(6))
 			w.G.Expect(len(all)).To(BeNumerically("<=", 6+1+machines.Margin))
-			condition := meta.FindStatusCondition(w.current().Status.Conditions, clusterv1.MachineDeploymentScalingUpCondition)
-			w.G.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
+			w.Eventually(func(g Gomega) {
+				condition := meta.FindStatusCondition(w.current().Status.Conditions, clusterv1.MachineDeploymentScalingUpCondition)
+				g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
+			})
 		})
 	}
 }

@@ -33,7 +33,8 @@ func TestBounded_DeploymentPaused_SetScaledByHand_GetsItsReplicas(t *testing.T) 
 		d.Annotations = with(d.Annotations, clusterv1.PausedAnnotation, "")
 	})
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.current().Status.Conditions).To(ContainElement(And(HaveField("Type", clusterv1.PausedCondition), HaveField("Status", BeEquivalentTo("True")))))
+		g.Expect(w.current().Status.Conditions).To(ContainElement(
+			And(HaveField("Type", clusterv1.PausedCondition), HaveField("Status", BeEquivalentTo("True")))))
 	})
 	set := w.listSets()[0]
 	w.scaleSet(&set, 9)

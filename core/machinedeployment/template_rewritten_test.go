@@ -30,8 +30,8 @@ func setVersion(set *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(set.Object, "v1.2.3", "spec", "template", "spec", "version")
 }
 
-// A policy rewrites the template of new MachineSets, so each of them is outdated at once. Creation stops after three, which get no Machines,
-// and goes on when the policy is gone and they are deleted.
+// A policy rewrites the template of new MachineSets, so each of them is outdated at once. Creation stops after three, which get no
+// Machines, and goes on when the policy is gone and they are deleted.
 func TestCreateSet_CAPI14217_PolicyRewritesTheTemplate_CreationStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -111,8 +111,8 @@ func (r *Reconciler) checkTemplates(s *scope) {
 func (r *Reconciler) storedAsSent(s *scope, sent, stored *clusterv1.MachineSet) bool {
 	because := machines.OutdatedBecause(&sent.Spec.Template, &stored.Spec.Template)
 	if len(because) > 0 {
-		r.warn(s, stored, RewrittenEvent, "CreateMachineSet", "MachineSet %s is not stored as it was sent: %s. An admission policy or webhook changes "+
-			"spec.template: exclude MachineSets there", stored.Name, strings.Join(because, ", "))
+		r.warn(s, stored, RewrittenEvent, "CreateMachineSet", "MachineSet %s is not stored as it was sent: %s. "+
+			"An admission policy or webhook changes spec.template: exclude MachineSets there", stored.Name, strings.Join(because, ", "))
 	}
 	return len(because) == 0
 }

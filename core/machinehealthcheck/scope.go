@@ -29,8 +29,8 @@ type scope struct {
 
 func (r *Reconciler) newScope(ctx context.Context, check *clusterv1.MachineHealthCheck) (*scope, error) {
 	s := &scope{Base: scopes.NewBase(check, r.Clock.Now(), scopes.Writer[*clusterv1.MachineHealthCheck, clusterv1.MachineHealthCheckStatus]{
-		Client: r.Client, Recorder: r.Recorder, Status: func(c *clusterv1.MachineHealthCheck) *clusterv1.MachineHealthCheckStatus { return &c.Status },
-		Versions: r.Written,
+		Client: r.Client, Recorder: r.Recorder, Versions: r.Written,
+		Status: func(c *clusterv1.MachineHealthCheck) *clusterv1.MachineHealthCheckStatus { return &c.Status },
 	})}
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: check.Namespace, Name: check.Spec.ClusterName}

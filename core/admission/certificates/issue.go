@@ -49,8 +49,8 @@ func newIssuer(names []string, life Lifetimes) issuer {
 	}}
 }
 
-// renew returns the content with a new serving certificate, or nothing before that is due. An authority that cannot sign, or ends before the
-// new certificate, is replaced as well.
+// renew returns the content with a new serving certificate, or nothing before that is due. An authority that cannot sign, or ends before
+// the new certificate, is replaced as well.
 func (i issuer) renew(data map[string][]byte, now time.Time) (map[string][]byte, error) {
 	if now.Before(i.due(data, now)) {
 		return nil, nil
