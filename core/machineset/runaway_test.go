@@ -277,7 +277,7 @@ func TestAwaitAdoption_LabelOfADeployment_CreatesNothing(t *testing.T) {
 		set.Labels = map[string]string{"pool": "a", clusterv1.MachineDeploymentNameLabel: "d"}
 	})
 	w.start(t)
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "of MachineDeployment d matches this MachineSet"))
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "MachineDeployment d is to adopt this MachineSet"))
 	w.G.Expect(w.Machines()).To(BeEmpty())
 	w.update(func(set *clusterv1.MachineSet) { delete(set.Labels, clusterv1.MachineDeploymentNameLabel) })
 	w.Eventually(w.complete(2))
