@@ -126,7 +126,7 @@ func (p *protected) eventuallyGone(objects ...client.Object) {
 func (p *protected) awaitReport() {
 	p.t.Helper()
 	p.awaitCondition(p.machine, p.machine.GetConditions, clusterv1.MachineInfrastructureReadyCondition,
-		reports(driverv1.WaitingForMachineDeletionReason, "delete that Machine to drain its Node"))
+		reports(driverv1.WaitingForMachineDeletionReason, "Delete the Machine to drain its Node"))
 	p.Expect(p.machine.DeletionTimestamp).To(BeNil())
 }
 
