@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/machines"
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/fuzzinput"
@@ -67,6 +68,11 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 		}
 	}
 	seen[clusterv1.MachineDeletingCondition] = seen[clusterv1.MachineDeletingCondition].Union(reasonsOfTheSteps(t))
+	// Invented Machines have no past, and invented providers no reasons of ours:
+	// TestInfrastructureReady_CNFFeatures1986_ObjectBeingDeleted_NamesTheRemedy and
+	// TestUpdatingCondition_HookPendingForAMinute_ReportsThatNothingUpdates show these.
+	seen[clusterv1.MachineUpdatingCondition].Insert(clusterv1.MachineInPlaceUpdateFailedReason)
+	seen[clusterv1.MachineInfrastructureReadyCondition].Insert(inframachine.WaitingForMachineDeletionReason)
 	page := doccheck.Read(t, referencePage)
 	for _, row := range page.Table(t, "Conditions") {
 		condition := row["Condition"].Code[0]
