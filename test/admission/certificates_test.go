@@ -103,8 +103,8 @@ func handshake(t *testing.T, g Gomega) *x509.Certificate {
 	return secure.ConnectionState().PeerCertificates[0]
 }
 
-// fresh runs a replica with other lifetimes. The Secret of other tests, whose certificates last for too long, is deleted before, and its own
-// one after.
+// fresh runs a replica with other lifetimes. The Secret of other tests, whose certificates last for too long, is deleted before, and its
+// own one after.
 func fresh(t *testing.T, life certificates.Lifetimes) {
 	t.Helper()
 	g := NewWithT(t)
