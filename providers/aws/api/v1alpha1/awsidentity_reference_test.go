@@ -56,7 +56,7 @@ func TestReferenceOfIdentitiesIsWhole(t *testing.T) {
 	slices.Sort(coded)
 	doccheck.Compare(t, page, "reasons", slices.Compact(reasons), coded)
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Reason"),
-		doccheck.Constants(t, doccheck.Named("Event"), "providers/driver/identity/controller"))
+		doccheck.Constants(t, doccheck.Named("Event"), "providers/driver/identity/controller", "contracts/controller/scopes"))
 }
 
 // TestReferenceExamplesOfIdentities applies the examples, and finds each field in one of them.
