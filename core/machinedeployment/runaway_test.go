@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -125,10 +126,13 @@ func TestCreateSet_CAPI1341_SetDeletedWithOrphans_AdoptsThem(t *testing.T) {
 	})
 	w.G.Consistently(func(g Gomega) { g.Expect(w.uids()).To(Equal(known)) }).WithTimeout(time.Second).Should(Succeed())
 	// The garbage collector, which envtest does not have, is done.
-	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(&set), &set)).To(Succeed())
-	before := set.DeepCopy()
-	controllerutil.RemoveFinalizer(&set, metav1.FinalizerOrphanDependents)
-	w.G.Expect(direct.Patch(w.Ctx, &set, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := direct.Get(w.Ctx, client.ObjectKeyFromObject(&set), &set); err != nil {
+			return err
+		}
+		controllerutil.RemoveFinalizer(&set, metav1.FinalizerOrphanDependents)
+		return direct.Update(w.Ctx, &set)
+	})).To(Succeed())
 	w.Eventually(func(g Gomega) {
 		w.allStay(known)(g)
 		g.Expect(w.listSets()).To(HaveLen(1))
@@ -152,10 +156,13 @@ func TestCreateSet_OrphansOfSetWithOtherFinalizer_AreAdoptedOnceItIsGone(t *test
 	known := w.uids()
 	set := w.listSets()[0]
 	change := func(change func()) {
-		w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(&set), &set)).To(Succeed())
-		before := set.DeepCopy()
-		change()
-		w.G.Expect(direct.Patch(w.Ctx, &set, client.MergeFrom(before))).To(Succeed())
+		w.G.Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := direct.Get(w.Ctx, client.ObjectKeyFromObject(&set), &set); err != nil {
+				return err
+			}
+			change()
+			return direct.Update(w.Ctx, &set)
+		})).To(Succeed())
 	}
 	change(func() { controllerutil.AddFinalizer(&set, held) })
 	w.G.Expect(direct.Delete(w.Ctx, &set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
