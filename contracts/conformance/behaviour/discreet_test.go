@@ -41,7 +41,8 @@ func TestNoReportShowsASecret(t *testing.T) {
 				if shown := aToken.FindString(string(content)); shown != "" {
 					t.Errorf("the report as %s shows %q", format, shown)
 				}
-				if !strings.Contains(string(content), "{secret}") {
+				// A report in Markdown lists rules without their evidence.
+				if format != report.Markdown && !strings.Contains(string(content), "{secret}") {
 					t.Errorf("the report as %s does not say where a secret was", format)
 				}
 			}

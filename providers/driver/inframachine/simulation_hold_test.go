@@ -1,6 +1,7 @@
 package inframachine_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,17 +38,15 @@ func (w *simWorld) changeMachine(change func(*clusterv1.Machine)) {
 // TestDelete_CAPI10710_ObjectBeforeMachine_WaitsForDrain: the object is deleted first, then its Machine; the drain of that takes an hour.
 func TestDelete_CAPI10710_ObjectBeforeMachine_WaitsForDrain(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
-		draining := true
-		w.Draining = func(string) bool { return draining }
+		var drained atomic.Bool
+		w.Draining = func(string) bool { return !drained.Load() }
 		w.Start(w.Server())
 		w.await("the machine is ready", w.settled)
 		w.Server().Delete(w.ObjectID(simName))
 		w.held(g)
 		w.Server().Delete(simulation.MachineID(simName))
 		w.held(g)
-		w.Lock()
-		draining = false
-		w.Unlock()
+		drained.Store(true)
 		w.changeMachine(func(m *clusterv1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, "drained", "") })
 		w.await("the object is gone", w.gone)
 		w.checkNothingLeft()
